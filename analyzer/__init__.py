@@ -1,0 +1,1 @@
+__dist__ = "cascade-timelines"
