@@ -1,0 +1,337 @@
+"""The recorder: stamps rows and writes them into the memory-mapped spool (docs/spool.md).
+
+It needs no thread, never blocks on anything but the page cache, and what it wrote survives SIGKILL at
+any moment, because the kernel owns the pages. The methods for hot rows build the wire tuple directly
+(same bytes as the vocabulary's struct, half the time); ``row`` takes any event type.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import threading
+import time
+import zlib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from cascade_runtime.vocabulary import spool_format
+from cascade_runtime.vocabulary.events import Event, Gaps
+from cascade_runtime.vocabulary.identity import Actor, Dot
+from cascade_runtime.vocabulary.regime import Regime
+
+SEGMENT_BYTES = 1 << 20
+MAX_SPOOL_BYTES = 2 << 30
+
+_DROPPED_FIRST = frozenset({"health", "gpu", "compute"})
+_NEVER_DROPPED = frozenset(
+    {"updates", "transitions", "debt", "membership", "checkpoints", "decisions", "messages", "gaps"}
+)
+_U32 = struct.Struct("<I")
+_pack_u32 = _U32.pack_into
+_crc32 = zlib.crc32
+_mono_ns = time.monotonic_ns
+
+
+class Recorder:
+    """Writes one actor's rows.
+
+    Args:
+        spool_dir: the trace's ``spool`` folder; the actor's own folder is made in it.
+        run_id: the run.
+        actor: who writes. A restarted process is another incarnation and gets another folder.
+        segment_bytes: size of one segment file, in bytes.
+        max_spool_bytes: above 80 % of this, health, gpu and compute rows are dropped; above it, all
+            but the rows that the walk and the debt need. Each run of drops becomes a ``gaps`` row.
+
+    Context that is stamped on every row is set by ``set_view`` and ``set_step``.
+    """
+
+    def __init__(
+        self,
+        spool_dir: Path,
+        run_id: str,
+        actor: Actor,
+        *,
+        segment_bytes: int = SEGMENT_BYTES,
+        max_spool_bytes: int = MAX_SPOOL_BYTES,
+    ) -> None:
+        self.run_id = run_id
+        self.actor = actor
+        self.group_id = "world"
+        self.epoch = 0
+        self.regime = Regime.STRONG.value
+        self.step = 0
+        self.seq = 0
+        """The seq that the next row will take."""
+        self.num_dropped = 0
+        self._rank = actor.rank
+        self._incarnation = actor.incarnation
+        self._encode = msgspec.msgpack.Encoder().encode
+        self._wall_anchor = time.time_ns() - _mono_ns()
+        self._dir = Path(spool_dir) / f"{actor.rank}-{actor.incarnation}"
+        self._dir.mkdir(parents=True, exist_ok=True)
+        self._segment_bytes = segment_bytes
+        self._max_bytes = max_spool_bytes
+        self._bytes_before = 0
+        self._gap_first: int | None = None
+        self._gap_tables: set[str] = set()
+        self._lock = threading.Lock()
+        self._closed = False
+        self._fd = -1
+        self._map: mmap.mmap | None = None
+        self._offset = 0
+        self._limit = 0
+        self._number = 0
+        self._open_segment()
+        # A forked child (a data loader worker) shares the mapping and must not write into it.
+        self._pid = os.getpid()
+        os.register_at_fork(after_in_child=self._forget)
+
+    # ---- context -------------------------------------------------------------------------------
+
+    def set_view(self, epoch: int, regime: Regime) -> None:
+        """The epoch and regime that later rows carry."""
+        self.epoch = epoch
+        self.regime = regime.value
+
+    def set_step(self, step: int) -> None:
+        """The training step that later rows carry."""
+        self.step = step
+
+    # ---- hot rows ------------------------------------------------------------------------------
+
+    def steps(self, phase: str, loss: float | None = None, num_samples: int | None = None) -> int:
+        """A ``steps`` row; returns its seq."""
+        now = _mono_ns()
+        with self._lock:
+            seq = self.seq
+            return self._write(
+                "steps",
+                ("steps", self.run_id, self._rank, self._incarnation, seq, self.group_id,
+                 self.epoch, self.regime, self.step, self._wall_anchor + now, now,
+                 phase, loss, num_samples),
+            )  # fmt: skip
+
+    def reads(
+        self,
+        object_name: str,
+        use: str,
+        dot: Dot | None,
+        version: int | None,
+        frontier: list[Dot] | None = None,
+    ) -> int:
+        """A ``reads`` row; ``dot`` is None for the initial value and for delta reads."""
+        now = _mono_ns()
+        rank, incarnation, counter = (
+            (dot.rank, dot.incarnation, dot.counter) if dot is not None else (None, None, None)
+        )
+        with self._lock:
+            seq = self.seq
+            return self._write(
+                "reads",
+                ("reads", self.run_id, self._rank, self._incarnation, seq, self.group_id,
+                 self.epoch, self.regime, self.step, self._wall_anchor + now, now,
+                 object_name, use, rank, incarnation, counter, version, frontier),
+            )  # fmt: skip
+
+    def updates(
+        self,
+        action: str,
+        object_name: str,
+        dot: Dot,
+        version: int | None,
+        deps: list[Dot],
+        num_bytes: int | None,
+        digest: str | None = None,
+    ) -> int:
+        """An ``updates`` row."""
+        now = _mono_ns()
+        with self._lock:
+            seq = self.seq
+            return self._write(
+                "updates",
+                ("updates", self.run_id, self._rank, self._incarnation, seq, self.group_id,
+                 self.epoch, self.regime, self.step, self._wall_anchor + now, now,
+                 action, object_name, dot.rank, dot.incarnation, dot.counter, version, deps,
+                 num_bytes, digest),
+            )  # fmt: skip
+
+    def entered(
+        self,
+        comm_id: str,
+        cseq: int,
+        op: str,
+        label: str,
+        num_bytes: int,
+        dtype: str,
+        root: int | None = None,
+        call_site: str | None = None,
+        is_async: bool = True,
+    ) -> int:
+        """A ``collectives`` row at entry; give the returned seq to ``done``."""
+        now = _mono_ns()
+        wall = self._wall_anchor + now
+        with self._lock:
+            seq = self.seq
+            return self._write(
+                "collectives",
+                ("collectives", self.run_id, self._rank, self._incarnation, seq, self.group_id,
+                 self.epoch, self.regime, self.step, wall, now,
+                 comm_id, cseq, op, label, call_site, num_bytes, dtype, root, is_async,
+                 None, wall, None, None, False, None),
+            )  # fmt: skip
+
+    def done(self, entered_seq: int, complete_mono_ns: int, payload_digest: str | None = None) -> None:
+        """Completion of an entered collective, learnt of now; takes no seq of its own."""
+        with self._lock:
+            self._put(
+                self._encode(
+                    ("collective_done", self.run_id, self._rank, self._incarnation, entered_seq,
+                     self.seq, None, self._wall_anchor + complete_mono_ns, True, payload_digest)
+                )  # fmt: skip
+            )
+
+    # ---- any row -------------------------------------------------------------------------------
+
+    def row(self, table: type[Event], **fields: Any) -> int:
+        """A row of any event table; leading columns are filled in, ``step`` and the rest may be given."""
+        now = _mono_ns()
+        step = fields.pop("step", self.step)
+        epoch = fields.pop("epoch", self.epoch)
+        regime = fields.pop("regime", Regime(self.regime))
+        with self._lock:
+            seq = self.seq
+            event = table(
+                self.run_id, self._rank, self._incarnation, seq, self.group_id, epoch, regime,
+                step, self._wall_anchor + now, now, **fields,
+            )  # fmt: skip
+            return self._write(str(table.__struct_config__.tag), event)
+
+    def wall_ns(self, mono_ns: int) -> int:
+        """A monotonic stamp of this host on the recorder's wall scale."""
+        return self._wall_anchor + mono_ns
+
+    def close(self) -> None:
+        """Trim the last segment; later rows are ignored."""
+        with self._lock:
+            if not self._closed:
+                self._flush_gap()
+                self._close_segment()
+                self._closed = True
+
+    # ---- the spool -----------------------------------------------------------------------------
+
+    def _write(self, table: str, record: Any) -> int:
+        """Take a seq for the record and put it, or drop it and remember the hole. Returns the seq."""
+        if self._closed:
+            return self.seq
+        used = self._bytes_before + self._offset
+        if used > self._max_bytes * 0.8 and (
+            table in _DROPPED_FIRST or (used > self._max_bytes and table not in _NEVER_DROPPED)
+        ):
+            return self._drop(table)
+        if self._gap_first is not None:
+            # The gap's own row comes after the hole, so the record must move one seq on.
+            self._flush_gap()
+            record = _with_seq(record, self.seq)
+        if not self._put(self._encode(record)):
+            return self._drop(table)
+        self.seq += 1
+        return self.seq - 1
+
+    def _drop(self, table: str) -> int:
+        if self._gap_first is None:
+            self._gap_first = self.seq
+        self._gap_tables.add(table)
+        self.num_dropped += 1
+        self.seq += 1
+        return self.seq - 1
+
+    def _flush_gap(self) -> None:
+        if self._gap_first is None:
+            return
+        now = _mono_ns()
+        first, tables = self._gap_first, sorted(self._gap_tables)
+        gap = Gaps(
+            self.run_id, self._rank, self._incarnation, self.seq, self.group_id, self.epoch,
+            Regime(self.regime), self.step, self._wall_anchor + now, now, first_seq=first,
+            last_seq=self.seq - 1, num_events=self.seq - first, tables=tables, reason="dropped",
+        )  # fmt: skip
+        if self._put(self._encode(gap)):
+            self.seq += 1
+            self._gap_first = None
+            self._gap_tables.clear()
+
+    def _put(self, payload: bytes) -> bool:
+        """Append one payload; False when there is no room on the disk."""
+        size = len(payload)
+        offset = self._offset
+        end = offset + 8 + size
+        if end > self._limit:
+            if not self._roll(size):
+                return False
+            offset = self._offset
+            end = offset + 8 + size
+        mapped = self._map
+        if mapped is None:
+            return False
+        _pack_u32(mapped, offset + 4, _crc32(payload))
+        mapped[offset + 8 : end] = payload
+        _pack_u32(mapped, offset, size)  # last: a reader or a crash sees the record whole or not
+        self._offset = end
+        return True
+
+    def _roll(self, size: int) -> bool:
+        if self._closed:
+            return False
+        self._close_segment()
+        return self._open_segment(8 + size)
+
+    def _open_segment(self, room: int = 0) -> bool:
+        size = max(self._segment_bytes, spool_format.HEADER.size + room)
+        path = self._dir / f"{self._number}.seg"
+        try:
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+            # Reserve the blocks now: a store into a hole of a full disk would be a SIGBUS.
+            os.posix_fallocate(self._fd, 0, size)
+            self._map = mmap.mmap(self._fd, size)
+        except OSError:
+            if self._fd >= 0:
+                os.close(self._fd)
+                self._fd = -1
+                path.unlink(missing_ok=True)
+            self._map = None
+            self._offset = self._limit = 0
+            return False
+        self._number += 1
+        header = spool_format.pack_header(self.seq)
+        self._map[: len(header)] = header
+        self._offset = len(header)
+        self._limit = size
+        return True
+
+    def _close_segment(self) -> None:
+        if self._map is None:
+            return
+        self._map.close()
+        self._map = None
+        os.ftruncate(self._fd, self._offset)
+        os.close(self._fd)
+        self._fd = -1
+        self._bytes_before += self._offset
+        self._offset = self._limit = 0
+
+    def _forget(self) -> None:
+        """In a forked child: write nothing, and leave the parent's lock and mapping alone."""
+        self._lock = threading.Lock()
+        self._closed = True
+
+
+def _with_seq(record: Any, seq: int) -> Any:
+    if isinstance(record, tuple):
+        return (*record[:4], seq, *record[5:])
+    return msgspec.structs.replace(record, seq=seq)
