@@ -263,7 +263,11 @@ class Debt(Event, tag="debt", frozen=True, array_like=True, gc=False):
     ] = None
     debt_id: Annotated[str | None, Meta(description="unique in the run")] = None
     relaxed: Annotated[
-        Regime | None, Meta(description="the guarantee given up: STRONG or CAUSAL")
+        Regime | None,
+        Meta(
+            description="the guarantee given up: STRONG or CAUSAL",
+            extra={"words": ("STRONG", "CAUSAL")},
+        ),
     ] = None
     new_epoch: Annotated[
         Int64 | None, Meta(description="of the transition that opened it")

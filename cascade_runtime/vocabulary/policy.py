@@ -128,7 +128,7 @@ def parse_policy(text: str, where: str = "policy") -> Policy:
     """
     try:
         file = msgspec.convert(tomllib.loads(text), _PolicyFile)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise BadPolicy(f"this is not TOML: {error}", where=where) from error
     except msgspec.ValidationError as error:
         raise BadPolicy(

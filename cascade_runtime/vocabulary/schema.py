@@ -64,7 +64,9 @@ def _unwrap(hint: Any) -> tuple[str, str, tuple[str, ...], bool]:
         if origin is Annotated:
             for meta in hint.__metadata__:
                 doc = doc or meta.description or ""
-                storage = storage or (meta.extra or {}).get("storage", "")
+                extra = meta.extra or {}
+                storage = storage or extra.get("storage", "")
+                words = words or extra.get("words", ())
             hint = typing.get_args(hint)[0]
         elif origin in (Union, types.UnionType):
             nullable = True
@@ -77,7 +79,7 @@ def _unwrap(hint: Any) -> tuple[str, str, tuple[str, ...], bool]:
         inner = _unwrap(typing.get_args(hint)[0])[0]
         return f"list<{inner}>", doc, words, nullable
     if isinstance(hint, type) and issubclass(hint, Enum):
-        return "string", doc, tuple(m.value for m in hint), nullable
+        return "string", doc, words or tuple(m.value for m in hint), nullable
     return storage or _STRUCT_NAMES.get(hint) or _SCALARS[hint], doc, words, nullable
 
 

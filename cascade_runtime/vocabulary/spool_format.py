@@ -74,3 +74,5 @@ def read_records(data: bytes | memoryview, offset: int = HEADER.size) -> Iterato
             return
         yield payload
         offset = start + length
+    if any(view[offset:]):
+        yield Torn(offset, "the file ends inside a record's header")

@@ -52,7 +52,7 @@ def parse_trace_meta(data: bytes, where: str) -> TraceMeta:
     """
     try:
         version = msgspec.json.decode(data, type=_VersionOnly).schema_version
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise BadTrace(f"this is not a trace.json: {error}", where=where) from error
     if version > SCHEMA_VERSION:
         raise BadTrace(

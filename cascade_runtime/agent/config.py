@@ -1,0 +1,71 @@
+"""One job's settings, written once by the launcher and read by every agent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from cascade_runtime.vocabulary.identity import Actor
+
+
+class JobConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``cascade run`` was asked for."""
+
+    run_id: str
+    name: str
+    num_ranks: int
+    num_hosts: int
+    mode: str
+    policy: str
+    trace_dir: str
+    run_dir: str
+    """Sockets, journals and exit notes; private to the user, short path."""
+    host: str
+    command: list[str]
+    master_port: int
+    env: dict[str, str] = {}
+
+    def agent_rank(self, index: int) -> int:
+        """Agents count after the ranks."""
+        return self.num_ranks + index
+
+    def ranks_of(self, index: int) -> list[int]:
+        """Ranks of virtual host ``index``: contiguous, sizes as equal as can be."""
+        low = index * self.num_ranks // self.num_hosts
+        high = (index + 1) * self.num_ranks // self.num_hosts
+        return list(range(low, high))
+
+    def host_of(self, rank: int) -> int:
+        """The virtual host a rank runs on."""
+        return next(i for i in range(self.num_hosts) if rank in self.ranks_of(i))
+
+    def host_name(self, index: int) -> str:
+        """The host's name in ``actors`` rows."""
+        return self.host if self.num_hosts == 1 else f"{self.host}/v{index}"
+
+    def socket_path(self, index: int) -> Path:
+        """Where agent ``index`` listens, for its ranks and for the other agents."""
+        return Path(self.run_dir) / f"agent-{index}.sock"
+
+    def journal_path(self, index: int) -> Path:
+        """Agent ``index``'s journal."""
+        return Path(self.run_dir) / f"agent-{index}.journal"
+
+    def exit_path(self, actor: Actor) -> Path:
+        """Where the launcher notes the exit status of a rank whose agent is gone."""
+        return Path(self.run_dir) / f"exit-{actor.rank}-{actor.incarnation}"
+
+    def progress_path(self, actor: Actor) -> Path:
+        """The rank's progress word."""
+        return Path(self.run_dir) / f"progress-{actor.rank}-{actor.incarnation}"
+
+
+def save_config(config: JobConfig, path: Path) -> None:
+    """Write the config as JSON."""
+    path.write_bytes(msgspec.json.encode(config))
+
+
+def read_config(path: Path) -> JobConfig:
+    """Read what save_config wrote."""
+    return msgspec.json.decode(path.read_bytes(), type=JobConfig)

@@ -1,0 +1,757 @@
+"""The host agent's loop: performs what the walk asks for, certifies deaths, tells its ranks.
+
+The protocol itself is in walk.py (pure) and plan.py (pure); reconcile.py keeps what members report.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+
+from cascade_runtime.agent.config import JobConfig
+from cascade_runtime.agent.control_log import ControlLog, control_comm_id
+from cascade_runtime.agent.journal import Journal
+from cascade_runtime.agent.links import PeerLink, read_frames
+from cascade_runtime.agent.plan import Drains, Plan, plan_next
+from cascade_runtime.agent.protocol import (
+    Accepted,
+    Acked,
+    AgentHello,
+    Answer,
+    Attached,
+    Commit,
+    DebtNote,
+    Drain,
+    DrainRanks,
+    Facts,
+    Farewell,
+    Get,
+    Halt,
+    Halted,
+    Hello,
+    History,
+    Lag,
+    Leave,
+    Message,
+    Propose,
+    Proposed,
+    Put,
+    Query,
+    Reconciled,
+    Rejected,
+    Round,
+    Settle,
+    SettleOrder,
+    Stuck,
+    Trigger,
+    Value,
+    View,
+    Welcome,
+    pack_frame,
+)
+from cascade_runtime.agent.rank_process import RankProcess, describe_status
+from cascade_runtime.agent.reconcile import Reconciler
+from cascade_runtime.agent.trace_file import write_trace_end, write_trace_start
+from cascade_runtime.agent.walk import (
+    AskLocal,
+    DrainLocal,
+    Effect,
+    HaltLocal,
+    Installed,
+    Persist,
+    ProposedNow,
+    Send,
+    Walker,
+)
+from cascade_runtime.progress import read_progress
+from cascade_runtime.recorder import Recorder
+from cascade_runtime.vocabulary.events import (
+    Actors,
+    Decisions,
+    Groups,
+    Health,
+    Membership,
+    Transitions,
+)
+from cascade_runtime.vocabulary.fault import FaultEvent
+from cascade_runtime.vocabulary.identity import Actor, EventRef
+from cascade_runtime.vocabulary.policy import load_policy
+from cascade_runtime.vocabulary.regime import Regime
+
+TICK_S = 0.02
+RETRY_S = 0.25
+SUSPECT_AGENT_S = 10.0
+STOP_GRACE_S = 5.0
+_WALK = (Query, Answer, Rejected, DrainRanks, Propose, Accepted, History, Lag)
+
+
+class HostAgent:
+    """One virtual or real host of a job."""
+
+    def __init__(self, config: JobConfig, index: int) -> None:
+        self.config = config
+        self.index = index
+        self.policy = load_policy(config.policy)
+        self.journal = Journal(config.journal_path(index))
+        memory = self.journal.memory
+        self.actor = Actor(config.agent_rank(index), memory.num_starts)
+        self.recorder = Recorder(Path(config.trace_dir) / "spool", config.run_id, self.actor)
+        self.control = ControlLog(self.recorder)
+        self.walker = Walker(index, config.num_hosts, lambda a: config.host_of(a.rank), self._plan)
+        self.walker.restore(memory.views, memory.promised, memory.accepted)
+        self.reconciler = Reconciler(memory.debts.values())
+        self.triggers: list[Trigger] = []
+        self.ranks: dict[int, RankProcess] = {}
+        self.connections: dict[Actor, asyncio.StreamWriter] = {}
+        self.attached: set[Actor] = set()
+        self.leaving: set[Actor] = set()
+        self.peers: dict[int, PeerLink] = {}
+        self.peer_actors: dict[int, Actor] = {}
+        self.keys: dict[tuple[int, str], bytes] = {}
+        self.waiting: defaultdict[tuple[int, str], list[Actor]] = defaultdict(list)
+        self.farewells: set[int] = set()
+        self.failed_to_start: str | None = None
+        self.stopping = False
+        self._last_said = 0.0
+        self._installed_at = 0.0
+        self._told_unequal = False
+        self._observed: list[Trigger] = []
+        self._finished = asyncio.Event()
+        self._certified = {a for a, _ in memory.dead} | {a for a, _ in memory.exited}
+
+    # ---- life ------------------------------------------------------------------------------------
+
+    async def run(self) -> int:
+        """Serve until the job is over; the exit code is the agent's, not the script's."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop)
+        self._introduce()
+        path = self.config.socket_path(self.index)
+        path.unlink(missing_ok=True)
+        server = await asyncio.start_unix_server(self._on_connection, str(path), limit=1 << 20)
+        for other in range(self.config.num_hosts):
+            if other != self.index:
+                self.peers[other] = PeerLink(self.config.socket_path(other), self._hello())
+        self._start_or_adopt()
+        for view in self.walker.log:
+            self.reconciler.install(view)
+        if self.walker.log:
+            self.recorder.set_view(self.walker.epoch, self.walker.view.regime)
+            self._installed_at = loop.time()
+        for actor, facts in self.journal.memory.dead:
+            self.walker.on_death(actor, facts) if self.walker.log else None
+            self._retrigger(actor)
+        while not self._finished.is_set():
+            self._tick()
+            try:
+                await asyncio.wait_for(self._finished.wait(), TICK_S)
+            except TimeoutError:
+                continue
+        await self._leave(server)
+        return 0
+
+    def _introduce(self) -> None:
+        config, row = self.config, self.recorder.row
+        if self.walker.log:
+            self.recorder.set_view(self.walker.epoch, self.walker.view.regime)
+        row(
+            Actors,
+            name=f"agent {self.index}",
+            kind="agent",
+            host=config.host_name(self.index),
+            pid=os.getpid(),
+        )
+        everybody = range(config.num_ranks + config.num_hosts)
+        row(
+            Groups,
+            comm_id=control_comm_id(config.run_id),
+            members=[Actor(r) for r in everybody],
+            ordinal=0,
+            label="control",
+        )
+
+    def _hello(self) -> bytes:
+        return pack_frame(AgentHello(self.index, self.actor, self.walker.epoch))
+
+    def _start_or_adopt(self) -> None:
+        memory = self.journal.memory
+        for rank in self.config.ranks_of(self.index):
+            if rank in memory.spawned:
+                actor, pid = memory.spawned[rank]
+                process = RankProcess(actor, pid, None)
+            elif memory.num_starts:
+                continue
+            else:
+                actor = Actor(rank)
+                process = RankProcess.spawn(self.config, self.index, actor)
+                self.journal.append("spawned", (actor, process.pid))
+            self.ranks[rank] = process
+        for process in self.ranks.values():
+            if process.actor not in self._certified:
+                process.watch(self._on_exit, self.config.exit_path(process.actor))
+            else:
+                process.status = dict(memory.exited).get(process.actor, -signal.SIGKILL)
+
+    def _stop(self) -> None:
+        if self.stopping:
+            return
+        self.stopping = True
+        for process in self.ranks.values():
+            process.signal(signal.SIGTERM)
+        asyncio.get_running_loop().call_later(STOP_GRACE_S, self._kill)
+
+    def _kill(self) -> None:
+        for process in self.ranks.values():
+            process.signal(signal.SIGKILL)
+
+    async def _leave(self, server: asyncio.Server) -> None:
+        server.close()
+        for writer in list(self.connections.values()):
+            writer.close()
+        for peer in self.peers.values():
+            await peer.close()
+        self.recorder.close()
+        self.journal.close()
+
+    # ---- connections -----------------------------------------------------------------------------
+
+    async def _on_connection(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        who: Actor | None = None
+        agent: int | None = None
+        try:
+            async for frame, size in read_frames(reader):
+                body = frame.body
+                if who is None:
+                    if isinstance(body, Hello):
+                        who = body.actor
+                        self._on_hello(body, writer)
+                    elif isinstance(body, AgentHello):
+                        who, agent = body.actor, body.index
+                        self._on_agent_hello(body)
+                    else:
+                        break
+                    continue
+                self.control.incoming(who, frame.channel_seq, size)
+                if agent is None:
+                    self._on_rank_message(who, body)
+                else:
+                    self._on_agent_message(agent, body)
+                self._perform()
+        except (ValueError, OSError) as error:
+            self._say(f"dropping a connection: {error}")
+        finally:
+            writer.close()
+            if who is not None and self.connections.get(who) is writer:
+                del self.connections[who]
+
+    def _tell(self, actor: Actor, message: Message) -> None:
+        writer = self.connections.get(actor)
+        if writer is not None:
+            writer.write(self.control.outgoing(actor, message))
+
+    def _send(self, index: int, message: Message) -> None:
+        if index == self.index:
+            self._on_agent_message(index, message)
+            return
+        peer = self.peers[index]
+        if peer.up and index in self.peer_actors:
+            peer.send(self.control.outgoing(self.peer_actors[index], message))
+
+    def _broadcast(self, message: Message) -> None:
+        """To every agent, this one too."""
+        for index in range(self.config.num_hosts):
+            self._send(index, message)
+
+    def _on_agent_hello(self, hello: AgentHello) -> None:
+        self.peer_actors[hello.index] = hello.actor
+        peer = self.peers[hello.index]
+        if self.attached and peer.up:
+            peer.send(pack_frame(Attached(sorted(self._local(self.attached)))))
+        if self.walker.log:
+            self.walker.on_message(hello.index, Lag(hello.epoch))
+            for actor in self._local(self.leaving):
+                self._send(hello.index, Leave(actor, 0))
+            for trigger in self.triggers:
+                self._send(hello.index, trigger)
+        self._perform()
+
+    # ---- ranks -----------------------------------------------------------------------------------
+
+    def _on_hello(self, hello: Hello, writer: asyncio.StreamWriter) -> None:
+        actor = hello.actor
+        self.connections[actor] = writer
+        writer.write(self._hello())
+        if actor not in self.attached:
+            self.attached.add(actor)
+            for peer in self.peers.values():
+                peer.send(pack_frame(Attached([actor])))
+        self._try_first_view()
+        if not self.walker.log:
+            return
+        if hello.epoch < 0:
+            self._tell(actor, Welcome(self.walker.view, self.actor, self.config.mode))
+            return
+        for view in self.walker.log[hello.epoch + 1 :]:
+            self._tell(actor, Commit(view))
+        # A restarted agent finds its ranks where the old one left them: ask again.
+        walker = self.walker
+        if walker.accepted is not None:
+            self._tell(actor, Proposed(walker.accepted[1], walker.accepted[0]))
+        elif walker.walking and actor not in walker.halted:
+            self._tell(actor, Halt(walker.epoch + 1, False))
+
+    def _try_first_view(self) -> None:
+        config = self.config
+        everybody = [Actor(r) for r in range(config.num_ranks)]
+        if self.walker.log or not self.attached.issuperset(everybody):
+            return
+        view = View(
+            epoch=0,
+            regime=Regime.STRONG,
+            from_regime=Regime.STRONG,
+            members=everybody,
+            cohorts=[everybody],
+            reason="the job started",
+            proposer=Actor(config.agent_rank(0)),
+            joined=everybody,
+            member_reason="started",
+        )
+        if self.index == 0:
+            write_trace_start(config, self.policy)
+        self.walker.install_first(view)
+        self._perform()
+
+    def _on_rank_message(self, actor: Actor, body: Message) -> None:
+        match body:
+            case Halted(facts=facts):
+                self.walker.on_facts(actor, facts)
+            case Acked(epoch=epoch, ballot=ballot):
+                self.walker.on_ack(actor, epoch, ballot)
+            case Round() | Reconciled() | DebtNote() | Leave() | Stuck():
+                self._broadcast(body)
+            case Put(epoch=epoch, key=key, value=value):
+                for peer in self.peers.values():
+                    peer.send(pack_frame(body))
+                self._store(epoch, key, value)
+            case Get(epoch=epoch, key=key):
+                self._look_up(actor, epoch, key)
+            case _:
+                self._say(f"rank {actor} sent a {type(body).__name__}, which ranks do not send")
+
+    def _store(self, epoch: int, key: str, value: bytes) -> None:
+        self.keys[(epoch, key)] = value
+        for actor in self.waiting.pop((epoch, key), []):
+            self._tell(actor, Value(key, value))
+
+    def _look_up(self, actor: Actor, epoch: int, key: str) -> None:
+        value = self.keys.get((epoch, key))
+        if value is None and epoch == self.walker.epoch and not self.walker.walking:
+            self.waiting[(epoch, key)].append(actor)
+        else:
+            self._tell(actor, Value(key, value))
+
+    def _forget_keys(self) -> None:
+        """Whoever waits for a key of an epoch that is being walked away from waits in vain."""
+        for (_, key), actors in self.waiting.items():
+            for actor in actors:
+                self._tell(actor, Value(key, None))
+        self.waiting.clear()
+
+    def _on_exit(self, process: RankProcess) -> None:
+        actor = process.actor
+        status = process.status if process.status is not None else 0
+        if actor in self._certified:
+            return
+        self._certified.add(actor)
+        self.journal.append("exited", (actor, status))
+        self.connections.pop(actor, None)
+        if not self.walker.log:
+            self._on_early_exit(actor, status)
+        elif actor in self.walker.view.members:
+            self._certify(actor, status)
+        self._perform()
+        self._try_finish()
+
+    def _on_early_exit(self, actor: Actor, status: int) -> None:
+        if status == 0 and actor not in self.attached:
+            return
+        self.failed_to_start = (
+            f"rank {actor.rank} ended with {describe_status(status)} before all ranks had attached, "
+            "so the job never formed; its own output above says why"
+        )
+        self._stop()
+
+    def _certify(self, actor: Actor, status: int) -> None:
+        """The death of a member, seen by the kernel of its own host."""
+        progress = read_progress(self.config.progress_path(actor))
+        facts = Facts(
+            decided=progress.decided if progress else 0,
+            issued=progress.issued if progress else 0,
+            dead=True,
+        )
+        self.journal.append("dead", (actor, facts))
+        how = describe_status(status)
+        seq = self.recorder.row(
+            Health,
+            detector="pidfd",
+            signal="dead",
+            subject_rank=actor.rank,
+            subject_incarnation=actor.incarnation,
+            value=float(status),
+            threshold=None,
+            unit="exit status",
+            fault=FaultEvent.GPU_FAIL_STOP,
+        )
+        self.walker.on_death(actor, facts)
+        self._forget_keys()
+        self._say(f"rank {actor} died ({how})")
+        self._broadcast(
+            Trigger(
+                fault=FaultEvent.GPU_FAIL_STOP,
+                subject=actor,
+                evidence=[EventRef(self.actor.rank, self.actor.incarnation, seq)],
+                reason=f"rank {actor} died ({how})",
+            )
+        )
+
+    def _retrigger(self, actor: Actor) -> None:
+        """After a restart: a death that was certified and perhaps never judged."""
+        if self.walker.log and actor in self.walker.view.members:
+            seq = self.recorder.row(
+                Health,
+                detector="pidfd",
+                signal="dead",
+                subject_rank=actor.rank,
+                subject_incarnation=actor.incarnation,
+                value=None,
+                threshold=None,
+                unit="exit status",
+                fault=FaultEvent.GPU_FAIL_STOP,
+            )
+            ref = EventRef(self.actor.rank, self.actor.incarnation, seq)
+            self.triggers.append(
+                Trigger(FaultEvent.GPU_FAIL_STOP, actor, [ref], f"rank {actor} died")
+            )
+
+    # ---- agents ----------------------------------------------------------------------------------
+
+    def _on_agent_message(self, index: int, body: Message) -> None:
+        match body:
+            case Attached(actors=actors):
+                self.attached.update(actors)
+                self._try_first_view()
+            case Trigger():
+                self.triggers.append(body)
+                self._last_said = 0.0
+            case Leave(actor=actor):
+                self.leaving.add(actor)
+            case Round():
+                self.reconciler.on_round(body)
+            case Reconciled():
+                self.reconciler.on_reconciled(body)
+            case DebtNote():
+                self._on_debt(body)
+            case Stuck(actor=actor, epoch=epoch, why=why):
+                if epoch == self.walker.epoch and not self.walker.walking:
+                    self.triggers.append(Trigger(None, None, [], f"rank {actor} is stuck: {why}"))
+            case SettleOrder(actor=actor, settle=settle):
+                self._tell(actor, settle)
+            case Put(epoch=epoch, key=key, value=value):
+                self._store(epoch, key, value)
+            case Farewell():
+                self.farewells.add(index)
+            case _ if isinstance(body, _WALK):
+                self.walker.on_message(index, body)
+            case _:
+                self._say(f"agent {index} sent a {type(body).__name__}")
+
+    def _on_debt(self, note: DebtNote) -> None:
+        for debt in note.opened:
+            self.journal.append("debt_opened", debt)
+        for debt_id in note.closed:
+            self.journal.append("debt_closed", debt_id)
+        self.reconciler.on_debt(note)
+
+    # ---- deciding --------------------------------------------------------------------------------
+
+    def _leader(self) -> bool:
+        """The lowest reachable agent drives the walk."""
+        return all(not self.peers[i].up for i in range(self.index))
+
+    def _tick(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if self.walker.log and self.walker.view.members and not self.stopping:
+            self._watch_agents(now)
+            if self._leader():
+                self._lead(now)
+        self._perform()
+        self._try_finish()
+
+    def _watch_agents(self, now: float) -> None:
+        gone = frozenset(
+            i
+            for i, p in self.peers.items()
+            if p.down_since is not None
+            and now - p.down_since > SUSPECT_AGENT_S
+            and p.ever_connected
+            and i not in self.farewells
+        )
+        self.walker.suspect(gone)
+
+    def _lead(self, now: float) -> None:
+        walker = self.walker
+        deaths = any(t.fault is FaultEvent.GPU_FAIL_STOP for t in self.triggers)
+        if walker.coordinating:
+            if deaths and walker.graceful and not walker.proposing:
+                walker.coordinate(graceful=False)
+                self._last_said = now
+            elif now - self._last_said > RETRY_S:
+                walker.retry()
+                self._last_said = now
+            return
+        if self.config.mode == "observe":
+            self._observe()
+            wanted = self.leaving.issuperset(self._alive_members()) and bool(self.leaving)
+        else:
+            stuck = any(t.fault is None for t in self.triggers)
+            wanted = deaths or stuck or self._wants_leave(now) or self._wants_move(now)
+        stalled = walker.walking and now - self._last_said > RETRY_S
+        if (wanted and not walker.walking) or stalled:
+            walker.coordinate(graceful=not deaths)
+            self._last_said = now
+
+    def _alive_members(self) -> set[Actor]:
+        dead = {t.subject for t in self.triggers if t.fault is FaultEvent.GPU_FAIL_STOP}
+        return {m for m in self.walker.view.members if m not in dead}
+
+    def _wants_leave(self, now: float) -> bool:
+        members = set(self.walker.view.members)
+        leaving = self.leaving & members
+        if not leaving:
+            return False
+        if leaving == members and self.reconciler.open:
+            # Everybody is done: settle what stands open before the last view, or write it off.
+            equal = self.reconciler.equal()
+            if equal is not None:
+                self._order_settling(equal, everything=True)
+            return False
+        return True
+
+    def _wants_move(self, now: float) -> bool:
+        view, reconciler = self.walker.view, self.reconciler
+        if view.regime is Regime.STRONG:
+            return False
+        equal = reconciler.equal()
+        if equal is True:
+            self._order_settling(True)
+        elif equal is False and not self._told_unequal:
+            self._told_unequal = True
+            self._decide_stay("members' digests differ, so nothing can be settled")
+        if any(t.fault in (FaultEvent.STABLE_SYNC, FaultEvent.RECOVERY_DETECTED)
+               for t in self.triggers):  # fmt: skip
+            return True
+        if view.regime is Regime.CAUSAL:
+            rounds, needed = reconciler.calm_rounds(), self.policy.walk.stable_rounds
+            if rounds < needed or reconciler.open or equal is not True:
+                return False
+            self._fire(FaultEvent.STABLE_SYNC, "calm_rounds", rounds, needed, "steps",
+                       f"{rounds} steps without a fault event, clocks and digests equal")  # fmt: skip
+            return True
+        quiet, needed_s = now - self._installed_at, self.policy.walk.recovery_quiet_s
+        if quiet < needed_s or equal is not True or Regime.CAUSAL in reconciler.relaxed():
+            return False
+        self._fire(FaultEvent.RECOVERY_DETECTED, "quiet", quiet, needed_s, "s",
+                   f"every live member answered and nothing happened for {quiet:.1f} s")  # fmt: skip
+        return True
+
+    def _fire(
+        self, fault: FaultEvent, name: str, value: float, threshold: float, unit: str, reason: str
+    ) -> None:
+        seq = self.recorder.row(
+            Health,
+            detector="stability",
+            signal=name,
+            subject_rank=None,
+            subject_incarnation=None,
+            value=float(value),
+            threshold=float(threshold),
+            unit=unit,
+            fault=fault,
+        )
+        ref = EventRef(self.actor.rank, self.actor.incarnation, seq)
+        self.triggers.append(Trigger(fault, None, [ref], reason))
+
+    def _decide_stay(self, reason: str) -> None:
+        regime = self.walker.view.regime
+        self.recorder.row(
+            Decisions,
+            fault=FaultEvent.STABLE_SYNC,
+            from_regime=regime,
+            to_regime=regime,
+            changed=False,
+            reason=reason,
+            evidence=[],
+        )
+
+    def _order_settling(self, equal: bool, everything: bool = False) -> None:
+        due = self.reconciler.due(everything)
+        if due:
+            opener = min(self.walker.view.members)
+            self.reconciler.ordered.update(d.debt_id for d in due)
+            order = SettleOrder(opener, Settle(due, equal))
+            self._send(self.config.host_of(opener.rank), order)
+
+    def _observe(self) -> None:
+        """Observe mode: say what would have been decided, once a fault event."""
+        for trigger in self.triggers:
+            if trigger.fault is not None and trigger not in self._observed:
+                self._observed.append(trigger)
+                decision = self.policy.decide(self.walker.view.regime, trigger.fault)
+                self._record_decision(trigger, decision.to, decision.changed, decision.reason)
+
+    def _plan(self, current: View, facts: dict[Actor, Facts]) -> Plan | Drains:
+        return plan_next(
+            current, facts, self.triggers, self.reconciler.relaxed(), self.policy, self.actor
+        )
+
+    # ---- effects ---------------------------------------------------------------------------------
+
+    def _perform(self) -> None:
+        """Do what the walker asks, in its order, until it asks for nothing more."""
+        while effects := self.walker.take():
+            for effect in effects:
+                self._do(effect)
+
+    def _do(self, effect: Effect) -> None:
+        match effect:
+            case Persist(what=what, value=value):
+                self.journal.append(what, value)
+            case Send(to=to, message=message):
+                self._send(to, message)
+            case HaltLocal(graceful=graceful, ranks=ranks):
+                self._forget_keys()
+                for actor in ranks:
+                    self._tell(actor, Halt(self.walker.epoch + 1, graceful))
+            case DrainLocal(step=step, ranks=ranks):
+                for actor in ranks:
+                    self._tell(actor, Drain(step))
+            case AskLocal(view=view, ballot=ballot, ranks=ranks):
+                for actor in ranks:
+                    self._tell(actor, Proposed(view, ballot))
+            case ProposedNow(view=view, plan=plan):
+                self._on_proposed(view, plan)
+            case Installed(view=view):
+                self._on_installed(view)
+
+    def _on_proposed(self, view: View, plan: Plan | None) -> None:
+        if plan is not None and plan.trigger is not None and plan.decision is not None:
+            decision = plan.decision
+            self._record_decision(plan.trigger, decision.to, decision.changed, decision.reason)
+        self._transition("proposed", view)
+
+    def _record_decision(self, trigger: Trigger, to: Regime, changed: bool, reason: str) -> None:
+        self.recorder.row(
+            Decisions,
+            fault=trigger.fault,
+            from_regime=self.walker.view.regime,
+            to_regime=to,
+            changed=changed,
+            reason=reason,
+            evidence=trigger.evidence,
+        )
+
+    def _transition(self, phase: str, view: View) -> None:
+        self.recorder.row(
+            Transitions,
+            phase=phase,
+            from_regime=view.from_regime,
+            to_regime=view.regime,
+            fault=view.fault,
+            reason=view.reason,
+            new_epoch=view.epoch,
+            members=view.members,
+            cohorts=view.cohorts,
+            proposer=view.proposer,
+            evidence=view.evidence,
+        )
+
+    def _on_installed(self, view: View) -> None:
+        now = asyncio.get_running_loop().time()
+        self._installed_at = now
+        self._told_unequal = False
+        self.reconciler.install(view)
+        self.recorder.set_view(view.epoch, view.regime)
+        proposer_here = view.proposer == self.actor
+        if view.epoch > 0 and proposer_here:
+            self._transition("committed", view)
+        if proposer_here and (view.joined or view.departed):
+            self.recorder.row(
+                Membership,
+                members=view.members,
+                joined=view.joined,
+                departed=view.departed,
+                reason=view.member_reason,
+            )
+        self.triggers = [t for t in self.triggers if not self._judged(t, view)]
+        for peer in self.peers.values():
+            peer.set_hello(self._hello())
+        if view.epoch == 0:
+            for actor in self._local(set(view.members)):
+                self._tell(actor, Welcome(view, self.actor, self.config.mode))
+        else:
+            self._announce(view)
+            for actor in self._local(set(view.members) | set(view.departed)):
+                self._tell(actor, Commit(view))
+        if not view.members and view.member_reason == "finished":
+            if self.config.host_of(min(view.departed).rank) == self.index:
+                write_trace_end(self.config, time.time_ns())
+
+    def _announce(self, view: View) -> None:
+        if view.proposer != self.actor:
+            return
+        members = ", ".join(str(m) for m in view.members) or "none"
+        if view.regime is view.from_regime:
+            walk = f"{view.regime}"
+        else:
+            walk = f"{view.from_regime} -> {view.regime}"
+        self._say(f"epoch {view.epoch}: {walk}, members {members} ({view.reason})")
+
+    def _judged(self, trigger: Trigger, view: View) -> bool:
+        """The view answers this trigger, or has made it void."""
+        if trigger.evidence and all(e in view.evidence for e in trigger.evidence):
+            return True
+        return trigger.fault is not FaultEvent.GPU_FAIL_STOP
+
+    # ---- the end ---------------------------------------------------------------------------------
+
+    def _try_finish(self) -> None:
+        if any(p.status is None for p in self.ranks.values()):
+            return
+        if self.failed_to_start or self.stopping or not self.walker.log:
+            self._finished.set()
+            return
+        if not self.walker.view.members:
+            self._finished.set()
+        elif not self._alive_members() and self.config.mode == "observe":
+            self._finished.set()
+
+    def _local(self, actors: set[Actor]) -> list[Actor]:
+        return sorted(a for a in actors if self.config.host_of(a.rank) == self.index)
+
+    def _say(self, text: str) -> None:
+        sys.stderr.write(f"cascade agent {self.index}: {text}\n")
+        sys.stderr.flush()
+
+
+async def serve(config: JobConfig, index: int) -> int:
+    """Run agent ``index`` of the job."""
+    return await HostAgent(config, index).run()
+

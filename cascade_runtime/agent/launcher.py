@@ -1,0 +1,237 @@
+"""The launcher: starts one agent a (virtual) host, starts it again when it dies, gives the exit code.
+
+It is the subreaper of everything below it, so that ranks whose agent died still have a parent that
+notes their exit status.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from pathlib import Path
+from types import FrameType
+
+import msgspec
+
+from cascade_runtime.agent.config import JobConfig, save_config
+from cascade_runtime.agent.journal import Journal, Memory
+from cascade_runtime.agent.rank_process import describe_status
+from cascade_runtime.vocabulary.errors import BadUsage
+from cascade_runtime.vocabulary.identity import Actor
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_MAX_RESTARTS = 10
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """How a job ended: exit status by rank (None: never started), and whether it formed at all."""
+
+    formed: bool
+    finished: list[int]
+    """Ranks that left the job cleanly."""
+    statuses: dict[int, int]
+    exit_code: int
+
+
+def make_config(
+    command: list[str],
+    *,
+    num_ranks: int,
+    num_hosts: int = 1,
+    mode: str = "enforce",
+    policy: str = "default",
+    trace_dir: Path,
+    name: str | None = None,
+    env: dict[str, str] | None = None,
+) -> JobConfig:
+    """A validated config, with the trace folder made.
+
+    Raises:
+        BadUsage: fewer than two ranks, more hosts than ranks, no such script, a trace folder in use.
+    """
+    if num_ranks < 2:
+        raise BadUsage(
+            f"a job of {num_ranks} rank has nobody to be consistent with",
+            where="-n",
+            hint="give at least 2 ranks, or run the script without cascade",
+        )
+    if not 1 <= num_hosts <= num_ranks:
+        raise BadUsage(
+            f"{num_hosts} virtual hosts for {num_ranks} ranks leaves hosts without a rank",
+            where="--virtual-hosts",
+            hint=f"give 1 to {num_ranks}",
+        )
+    script = Path(command[0])
+    if not script.is_file():
+        raise BadUsage("no such script", where=str(script), hint="give the path of a Python file")
+    trace_dir = trace_dir.resolve()
+    if trace_dir.exists() and (not trace_dir.is_dir() or any(trace_dir.iterdir())):
+        raise BadUsage(
+            "this folder is not empty, and a trace is never written over another",
+            where=str(trace_dir),
+            hint="give a new folder",
+        )
+    trace_dir.mkdir(parents=True, exist_ok=True)
+    run_id = uuid.uuid4().hex[:12]
+    run_dir = tempfile.mkdtemp(prefix="cascade-")  # short: unix socket paths end at 107 bytes
+    return JobConfig(
+        run_id=run_id,
+        name=name or script.stem,
+        num_ranks=num_ranks,
+        num_hosts=num_hosts,
+        mode=mode,
+        policy=policy,
+        trace_dir=str(trace_dir),
+        run_dir=run_dir,
+        host=socket.gethostname(),
+        command=[str(script.resolve()), *command[1:]],
+        master_port=_free_port(),
+        env=env or {},
+    )
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Launcher:
+    """Runs one job to its end."""
+
+    def __init__(self, config: JobConfig) -> None:
+        self.config = config
+        self._path = Path(config.run_dir) / "job.json"
+        self._agents: dict[int, subprocess.Popen[bytes]] = {}
+        self._starts = [0] * config.num_hosts
+        self._done: set[int] = set()
+        self._stopping = False
+        self.agent_pids: dict[int, int] = {}
+
+    def run(self) -> Outcome:
+        """Start, watch, restart, reap; returns when every agent has ended."""
+        save_config(self.config, self._path)
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        previous = {
+            number: signal.signal(number, self._on_signal)
+            for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        try:
+            for index in range(self.config.num_hosts):
+                self._start(index)
+            while len(self._done) < self.config.num_hosts:
+                self._reap()
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+            _prctl(_PR_SET_CHILD_SUBREAPER, 0)
+        return self._outcome()
+
+    def _start(self, index: int) -> None:
+        command = [sys.executable, "-m", "cascade_runtime.agent", str(self._path), str(index)]
+        self._starts[index] += 1
+        child = subprocess.Popen(command, start_new_session=True)
+        self._agents[index] = child
+        self.agent_pids[index] = child.pid
+        (Path(self.config.run_dir) / f"agent-{index}.pid").write_text(str(child.pid))
+
+    def _reap(self) -> None:
+        """Wait for any child: an agent, or a rank that was left to us."""
+        try:
+            pid, status = os.waitpid(-1, 0)
+        except ChildProcessError:
+            self._done.update(range(self.config.num_hosts))
+            return
+        code = os.waitstatus_to_exitcode(status)
+        for index, child in self._agents.items():
+            if child.pid == pid:
+                child.returncode = code
+                self._on_agent_end(index, code)
+                return
+        self._note_orphan(pid, code)
+
+    def _on_agent_end(self, index: int, code: int) -> None:
+        if code == 0 or self._stopping or self._starts[index] > _MAX_RESTARTS:
+            self._done.add(index)
+            return
+        sys.stderr.write(
+            f"cascade: agent {index} ended with {describe_status(code)}; "
+            "starting it again from its journal\n"
+        )
+        self._start(index)
+
+    def _note_orphan(self, pid: int, code: int) -> None:
+        for index in range(self.config.num_hosts):
+            for actor, rank_pid in read_memory(self.config, index).spawned.values():
+                if rank_pid == pid:
+                    self.config.exit_path(actor).write_text(str(code))
+                    return
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        self._stopping = True
+        for child in self._agents.values():
+            if child.returncode is None:
+                os.kill(child.pid, number)
+
+    def _outcome(self) -> Outcome:
+        finished: set[int] = set()
+        statuses: dict[int, int] = {}
+        formed = False
+        for index in range(self.config.num_hosts):
+            memory = read_memory(self.config, index)
+            formed = formed or bool(memory.views)
+            statuses.update({a.rank: status for a, status in memory.exited})
+            for view in memory.views:
+                if view.member_reason == "finished":
+                    finished.update(a.rank for a in view.departed)
+        code = _exit_code(finished, statuses)
+        if self._stopping and code == 0 and not finished:
+            code = 130
+        return Outcome(formed, sorted(finished), statuses, code)
+
+
+def _exit_code(finished: set[int], statuses: dict[int, int]) -> int:
+    """The script's: of the ranks that finished; when none did, of the first that failed."""
+    judged = [s for r, s in sorted(statuses.items()) if r in finished] or [
+        s for _, s in sorted(statuses.items())
+    ]
+    bad = [s for s in judged if s != 0]
+    if not bad:
+        return 0
+    return bad[0] if bad[0] > 0 else 128 - bad[0]
+
+
+def read_memory(config: JobConfig, index: int) -> Memory:
+    """What agent ``index``'s journal holds, without opening it for writing."""
+    return Journal.read(config.journal_path(index))
+
+
+def rank_pids(config: JobConfig) -> dict[Actor, int]:
+    """Process ids of the ranks started so far, for tests and fault injection."""
+    pids: dict[Actor, int] = {}
+    for index in range(config.num_hosts):
+        pids.update(dict(read_memory(config, index).spawned.values()))
+    return pids
+
+
+def wait_for_file(path: Path, timeout_s: float) -> bool:
+    """Poll for a file made by another process; True when it is there."""
+    end = time.monotonic() + timeout_s
+    while not path.exists():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def _prctl(option: int, value: int) -> None:
+    ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)

@@ -1,0 +1,89 @@
+"""Framed connections between agents, and from ranks, over sockets of the host."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from cascade_runtime.agent.protocol import LENGTH, MAX_FRAME, Frame, unpack_frame
+
+
+async def read_frames(reader: asyncio.StreamReader) -> AsyncIterator[tuple[Frame, int]]:
+    """Frames and their sizes in bytes until the other end closes.
+
+    Raises:
+        ValueError: a frame over the limit or one that does not decode.
+    """
+    while True:
+        try:
+            head = await reader.readexactly(LENGTH.size)
+            (length,) = LENGTH.unpack(head)
+            if length > MAX_FRAME:
+                raise ValueError(f"frame of {length} bytes")
+            payload = await reader.readexactly(length)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return
+        yield unpack_frame(payload), length + LENGTH.size
+
+
+class PeerLink:
+    """The sending side towards one other agent: dials until it answers, dials again when it breaks."""
+
+    RETRY_S = 0.02
+
+    def __init__(self, path: Path, hello: bytes) -> None:
+        self._path = path
+        self._hello = hello
+        self._writer: asyncio.StreamWriter | None = None
+        self.connected = asyncio.Event()
+        self.ever_connected = False
+        self.down_since: float | None = None
+        self._task = asyncio.create_task(self._keep())
+
+    def set_hello(self, hello: bytes) -> None:
+        """The first frame of later connections."""
+        self._hello = hello
+
+    def send(self, frame: bytes) -> bool:
+        """Queue a frame; False when the other end is away (the walk says things again)."""
+        if self._writer is None:
+            return False
+        self._writer.write(frame)
+        return True
+
+    @property
+    def up(self) -> bool:
+        """The other agent is reachable."""
+        return self._writer is not None
+
+    async def _keep(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                reader, writer = await asyncio.open_unix_connection(str(self._path))
+            except OSError:
+                if self.down_since is None:
+                    self.down_since = loop.time()
+                await asyncio.sleep(self.RETRY_S)
+                continue
+            writer.write(self._hello)
+            self._writer = writer
+            self.ever_connected = True
+            self.down_since = None
+            self.connected.set()
+            await reader.read()  # nothing is sent this way: returns at the end of the connection
+            self._writer = None
+            self.connected.clear()
+            self.down_since = loop.time()
+            writer.close()
+
+    async def close(self) -> None:
+        """Flush and stop."""
+        self._task.cancel()
+        if self._writer is not None:
+            self._writer.close()
+            try:
+                await self._writer.wait_closed()
+            except OSError:
+                return

@@ -1,0 +1,180 @@
+"""Which view comes next: a pure function of the current view, the facts and the pending triggers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from cascade_runtime.agent.protocol import Facts, Trigger, View
+from cascade_runtime.vocabulary.fault import FaultEvent
+from cascade_runtime.vocabulary.identity import Actor, Clock, Dot
+from cascade_runtime.vocabulary.policy import Decision, Policy
+from cascade_runtime.vocabulary.regime import Regime
+
+
+class Drains(NamedTuple):
+    """Nobody died and these members' open step is decided elsewhere: let them finish it first."""
+
+    step: int
+    ranks: list[Actor]
+
+
+class Plan(NamedTuple):
+    """The next view, with what the policy decided (None when the regime was not in question)."""
+
+    view: View
+    trigger: Trigger | None
+    decision: Decision | None
+
+
+def plan_next(
+    current: View,
+    facts: Mapping[Actor, Facts],
+    triggers: Sequence[Trigger],
+    open_debts: Iterable[Regime],
+    policy: Policy,
+    proposer: Actor,
+) -> Plan | Drains:
+    """The next view, or whom to drain first.
+
+    ``facts`` holds every member of ``current`` that answered, certified deaths among them; a member
+    that is not in it did not answer in time and counts as lost. A death goes before a leaving, a
+    leaving before a change of regime. When nothing needs to change any more, the same view is given
+    again under the next epoch: members have halted and only a commit lets them go on.
+    """
+    alive = [m for m in current.members if m in facts and not facts[m].dead]
+    dead = [m for m in current.members if m not in facts or facts[m].dead]
+    if dead:
+        return _after_deaths(current, facts, triggers, policy, proposer, alive, dead)
+    cut = max((facts[m].decided for m in alive), default=current.cut_step)
+    late = [m for m in alive if facts[m].decided < cut]
+    if late:
+        return Drains(cut, late)
+    leaving = [m for m in alive if facts[m].leaving]
+    if leaving:
+        staying = [m for m in alive if not facts[m].leaving]
+        view = View(
+            epoch=current.epoch + 1,
+            regime=current.regime,
+            from_regime=current.regime,
+            members=staying,
+            cohorts=[staying] if staying else [],
+            reason=f"{_ranks(leaving)} finished",
+            proposer=proposer,
+            departed=leaving,
+            member_reason="finished",
+            cut_step=cut,
+        )
+        return Plan(view, None, None)
+    debts = list(open_debts)
+    for trigger in triggers:
+        if trigger.fault is None:
+            continue
+        decision = policy.decide(current.regime, trigger.fault, debts)
+        if decision.changed:
+            view = View(
+                epoch=current.epoch + 1,
+                regime=decision.to,
+                from_regime=current.regime,
+                members=list(current.members),
+                cohorts=[list(current.members)],
+                fault=trigger.fault,
+                reason=trigger.reason,
+                proposer=proposer,
+                evidence=trigger.evidence,
+                cut_step=cut,
+                # The climb's fold takes the author's next dots, so open ones are void: the step is
+                # issued again, in the new regime.
+                voided=_in_flight(current, facts, cut) if decision.to > current.regime else [],
+                in_flight=_in_flight(current, facts, cut),
+            )
+            return Plan(view, trigger, decision)
+    same = View(
+        epoch=current.epoch + 1,
+        regime=current.regime,
+        from_regime=current.regime,
+        members=list(current.members),
+        cohorts=list(current.cohorts),
+        reason="nothing to change",
+        proposer=proposer,
+        cut_step=cut,
+        in_flight=_in_flight(current, facts, cut),
+    )
+    return Plan(same, None, None)
+
+
+def _after_deaths(
+    current: View,
+    facts: Mapping[Actor, Facts],
+    triggers: Sequence[Trigger],
+    policy: Policy,
+    proposer: Actor,
+    alive: list[Actor],
+    dead: list[Actor],
+) -> Plan:
+    # One event an actor: this walk answers the first death; the others are judged after it.
+    told = [t for t in triggers if t.fault is FaultEvent.GPU_FAIL_STOP and t.subject in dead]
+    trigger = told[0] if told else None
+    decision = policy.decide(current.regime, FaultEvent.GPU_FAIL_STOP)
+    cut = max((facts[m].decided for m in alive), default=current.cut_step)
+    behind = [m for m in alive if facts[m].decided < cut]
+    source = min((m for m in alive if facts[m].decided == cut), default=None)
+    view = View(
+        epoch=current.epoch + 1,
+        regime=decision.to,
+        from_regime=current.regime,
+        members=alive,
+        cohorts=[alive] if alive else [],
+        fault=FaultEvent.GPU_FAIL_STOP if decision.changed else None,
+        reason=trigger.reason if trigger else f"{_ranks(dead)} died",
+        proposer=proposer,
+        evidence=list(trigger.evidence) if trigger else [],
+        departed=dead,
+        member_reason="failed",
+        cut_step=cut,
+        source=source if behind else None,
+        behind=behind,
+        voided=_voided(current, facts, alive, cut),
+        in_flight=_in_flight(current, facts, cut),
+    )
+    return Plan(view, trigger, decision)
+
+
+def _authors(view: View) -> list[Actor]:
+    """The author of a cohort is its lowest member."""
+    return [min(cohort) for cohort in view.cohorts if cohort]
+
+
+def _open_dots(author: Actor, facts: Facts, frontier: Clock) -> list[Dot]:
+    first = frontier.upto(author) + 1
+    return [Dot(author.rank, author.incarnation, c) for c in range(first, facts.issued + 1)]
+
+
+def _frontier_at(facts: Mapping[Actor, Facts], cut: int) -> Clock:
+    clock = Clock()
+    for told in facts.values():
+        if not told.dead and told.decided == cut:
+            clock = clock.merge(Clock(told.frontier))
+    return clock
+
+
+def _in_flight(current: View, facts: Mapping[Actor, Facts], cut: int) -> list[Dot]:
+    """Dots issued for a step that nobody decided, by any author, dead or alive."""
+    frontier = _frontier_at(facts, cut)
+    return [d for a in _authors(current) if a in facts for d in _open_dots(a, facts[a], frontier)]
+
+
+def _voided(
+    current: View, facts: Mapping[Actor, Facts], alive: list[Actor], cut: int
+) -> list[Dot]:
+    """Dots of dead authors whose step nobody decided: their gradients are gone with the author's view."""
+    if not alive:
+        return []
+    frontier = _frontier_at(facts, cut)
+    gone = [a for a in _authors(current) if a in facts and facts[a].dead]
+    return [d for a in gone for d in _open_dots(a, facts[a], frontier)]
+
+
+def _ranks(actors: list[Actor]) -> str:
+    names = ", ".join(str(a) for a in actors)
+    return f"rank {names}" if len(actors) == 1 else f"ranks {names}"

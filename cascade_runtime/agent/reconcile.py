@@ -1,0 +1,81 @@
+"""Whether the debts can be settled and the climb begun: pure bookkeeping of what members reported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cascade_runtime.agent.protocol import DebtInfo, DebtNote, Reconciled, Round, View
+from cascade_runtime.vocabulary.identity import Actor
+from cascade_runtime.vocabulary.regime import Regime
+
+
+class Reconciler:
+    """What this epoch's members have reported so far.
+
+    Every agent keeps one from the same broadcast messages, so any of them can take over.
+    """
+
+    def __init__(self, debts: Iterable[DebtInfo] = ()) -> None:
+        self.open: dict[str, DebtInfo] = {d.debt_id: d for d in debts}
+        self._epoch = -1
+        self._members: list[Actor] = []
+        self._regime = Regime.STRONG
+        self._reports: dict[Actor, Reconciled] = {}
+        self._rounds: dict[Actor, tuple[int, int]] = {}
+        self.ordered: set[str] = set()
+        """Debts whose settling has been ordered in this epoch."""
+
+    def install(self, view: View) -> None:
+        """A new epoch: reports of the old one say nothing about it."""
+        self._epoch = view.epoch
+        self._members = list(view.members)
+        self._regime = view.regime
+        self._reports.clear()
+        self._rounds.clear()
+        self.ordered.clear()
+
+    def on_round(self, message: Round) -> None:
+        """A member decided a step."""
+        if message.epoch == self._epoch:
+            first, _ = self._rounds.get(message.actor, (message.step, 0))
+            self._rounds[message.actor] = (first, message.step)
+
+    def on_reconciled(self, message: Reconciled) -> None:
+        """A member told the digest of everything it holds."""
+        if message.epoch == self._epoch:
+            self._reports[message.actor] = message
+
+    def on_debt(self, note: DebtNote) -> None:
+        """Debts were opened or closed."""
+        for debt in note.opened:
+            self.open[debt.debt_id] = debt
+        for debt_id in note.closed:
+            self.open.pop(debt_id, None)
+
+    def relaxed(self) -> list[Regime]:
+        """``relaxed`` of every open debt."""
+        return [d.relaxed for d in self.open.values()]
+
+    def equal(self) -> bool | None:
+        """True or False when every member has reported and all are equal or not; None before."""
+        if not self._members or any(m not in self._reports for m in self._members):
+            return None
+        told = [(r.digest, r.frontier) for a, r in self._reports.items() if a in self._members]
+        return all(t == told[0] for t in told)
+
+    def due(self, everything: bool = False) -> list[DebtInfo]:
+        """Open debts that the regime in force can settle (``everything``: at the end of the job)."""
+        return [
+            debt
+            for debt in self.open.values()
+            if debt.debt_id not in self.ordered
+            and (everything or debt.relaxed.level == self._regime.level + 1)
+        ]
+
+    def calm_rounds(self) -> int:
+        """Steps that every member has decided in this epoch."""
+        if not self._members or any(m not in self._rounds for m in self._members):
+            return 0
+        first = max(first for first, _ in self._rounds.values())
+        last = min(last for _, last in self._rounds.values())
+        return max(0, last - first + 1)

@@ -1,0 +1,113 @@
+"""``python -m cascade_runtime.bootstrap SCRIPT ARGS``: a rank under ``cascade run``.
+
+Runs the user's script unchanged. The first training forward of a DDP model attaches it, with the
+optimizer that holds its parameters; a script that calls ``attach`` itself is left alone.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import runpy
+import sys
+import traceback
+import weakref
+from pathlib import Path
+from typing import Any
+
+from cascade_runtime import job
+from cascade_runtime.vocabulary.errors import CascadeError
+
+_optimizers: list[weakref.ref[Any]] = []
+
+
+def watch_constructors() -> None:
+    """Remember optimizers, and attach a DDP model at its first training forward."""
+    import torch
+    from torch.nn.parallel import DistributedDataParallel
+
+    optimizer_init = torch.optim.Optimizer.__init__
+    ddp_forward = DistributedDataParallel.forward
+
+    def remember(self: Any, *args: Any, **kwargs: Any) -> None:
+        optimizer_init(self, *args, **kwargs)
+        _optimizers.append(weakref.ref(self))
+
+    def attach_then_forward(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not job.is_attached() and self.training and torch.is_grad_enabled():
+            job.attach(self, _optimizer_of(self))
+            # The hook that begins a step was not there yet when this forward began.
+            stepper = job._session.stepper if job._session is not None else None
+            if stepper is not None:
+                stepper.begin_forward()
+        return ddp_forward(self, *args, **kwargs)
+
+    torch.optim.Optimizer.__init__ = remember  # type: ignore[method-assign]
+    DistributedDataParallel.forward = attach_then_forward  # type: ignore[method-assign]
+
+
+def _optimizer_of(model: Any) -> Any:
+    wanted = {id(p) for p in model.parameters()}
+    found = []
+    for reference in _optimizers:
+        optimizer = reference()
+        if optimizer is None:
+            continue
+        held = {id(p) for group in optimizer.param_groups for p in group["params"]}
+        if held & wanted:
+            found.append(optimizer)
+    if len(found) != 1:
+        from cascade_runtime.vocabulary.errors import NotSupported
+
+        raise NotSupported(
+            f"{len(found)} optimizers hold this model's parameters, and exactly one is needed",
+            where="cascade run",
+            hint="call cascade_runtime.attach(model, optimizer) in the script",
+        )
+    return found[0]
+
+
+def main() -> int:
+    """Run the script; its exit code is ours."""
+    script, *arguments = sys.argv[1:]
+    sys.argv = [script, *arguments]
+    sys.path[0] = str(Path(script).parent)
+    code = 0
+    try:
+        watch_constructors()
+        runpy.run_path(script, run_name="__main__")
+        job.finish()
+    except SystemExit as stop:
+        code = _exit_code(stop.code)
+        if code == 0:
+            job.finish()
+    except CascadeError as error:
+        sys.stderr.write(f"cascade: rank {os.environ.get('RANK', '?')}: {error}\n")
+        code = error.exit_code
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    return code
+
+
+def _exit_code(value: Any) -> int:
+    if value is None:
+        return 0
+    if isinstance(value, int):
+        return value
+    sys.stderr.write(f"{value}\n")
+    return 1
+
+
+def _leave_process(code: int) -> None:
+    """End without destructors: abandoned groups would block in theirs."""
+    if code != 0:
+        atexit.unregister(job.finish)  # a failed rank does not LEAVE
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    _leave_process(main())

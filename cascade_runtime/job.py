@@ -1,0 +1,128 @@
+"""The public API in a job: two lines in an existing DDP script turn it on (design section 5.1)."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cascade_runtime.vocabulary.errors import BadUsage, NotSupported
+from cascade_runtime.vocabulary.identity import Actor
+from cascade_runtime.vocabulary.regime import Regime
+
+if TYPE_CHECKING:
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.optim import Optimizer
+
+    from cascade_runtime.rank.session import Session
+
+_session: Session | None = None
+
+
+def attach(
+    ddp: DistributedDataParallel,
+    optimizer: Optimizer,
+    *,
+    mode: str | None = None,
+    base_hook: Callable[..., Any] | None = None,
+    trace_dir: str | Path | None = None,
+) -> DistributedDataParallel:
+    """Hold the consistency regime of this job; the training loop stays as it is.
+
+    Args:
+        ddp: the model after ``DistributedDataParallel(...)``; the same object is returned.
+        optimizer: the optimizer that steps it.
+        mode: ``"enforce"`` walks, ``"observe"`` decides and records but changes nothing. Default: as
+            ``cascade run`` was told; outside of it, ``enforce`` is refused with the way to start.
+        base_hook: a DDP communication hook of your own, to be called inside (observe mode only).
+        trace_dir: where the trace goes when the job was not started by ``cascade run``.
+
+    Raises:
+        BadUsage: attached twice, a world of one rank, no agent in enforce mode.
+        NotSupported: not a DDP model, a sharded one, a hook that cannot be kept.
+    """
+    global _session
+    if _session is not None:
+        raise BadUsage(
+            "attach was called twice in this process",
+            where="attach",
+            hint="attach one model and optimizer a job",
+        )
+    if mode not in (None, "enforce", "observe"):
+        raise BadUsage(f"mode {mode!r} is neither enforce nor observe", where="attach")
+    from cascade_runtime.rank.session import Session
+
+    started = os.environ.get("CASCADE_RUN_DIR") is not None
+    if not started and mode != "observe":
+        raise BadUsage(
+            "enforce needs the host agent, and this job was not started by cascade run",
+            where="attach",
+            hint="start it with: cascade run -n N script.py   "
+            '(or record only: attach(..., mode="observe"))',
+        )
+    if base_hook is not None:
+        raise NotSupported(
+            "a communication hook of your own is not called inside ours in this release",
+            where="base_hook",
+            hint="leave it out, or train without cascade",
+        )
+    session = Session.open(ddp, optimizer, mode, Path(trace_dir) if trace_dir else None)
+    _session = session
+    atexit.register(finish)
+    return ddp
+
+
+def finish() -> None:
+    """Leave the job cleanly: drain, settle, say LEAVE, close the trace. Also called at exit."""
+    if _session is not None:
+        _session.finish()
+
+
+def regime() -> Regime:
+    """The regime in force for this rank; STRONG before ``attach``."""
+    return _session.member.view.regime if _session is not None else Regime.STRONG
+
+
+def debt() -> list[str]:
+    """Ids of the debts that this rank has opened and that are not yet closed."""
+    return sorted(_session.member.open_debts) if _session is not None else []
+
+
+def members() -> list[Actor]:
+    """The members of the view in force."""
+    return list(_session.member.view.members) if _session is not None else []
+
+
+def on_transition(callback: Callable[[Any], None]) -> None:
+    """Call ``callback(view)`` after each committed walk, in the training process.
+
+    Raises:
+        BadUsage: not attached yet.
+    """
+    _attached("on_transition").member.on_transition.append(callback)
+
+
+def checkpoint_saved(checkpoint_id: str, *, durable: bool = True) -> dict[str, Any]:
+    """Record that a checkpoint of this state was saved; returns what to store beside it.
+
+    Give the returned mapping to ``checkpoint_loaded`` when the checkpoint is loaded.
+    """
+    return _attached("checkpoint_saved").checkpoint("saved", checkpoint_id, durable, None)
+
+
+def checkpoint_loaded(checkpoint_id: str, stored: dict[str, Any]) -> None:
+    """Record that a checkpoint was loaded, with what ``checkpoint_saved`` gave when it was saved."""
+    _attached("checkpoint_loaded").checkpoint("loaded", checkpoint_id, True, stored)
+
+
+def _attached(what: str) -> Session:
+    if _session is None:
+        raise BadUsage(f"{what} needs an attached model", where=what, hint="call attach first")
+    return _session
+
+
+def is_attached() -> bool:
+    """Whether ``attach`` has been called in this process."""
+    return _session is not None

@@ -1,0 +1,1 @@
+"""What runs inside a training process; the only folder that imports torch."""

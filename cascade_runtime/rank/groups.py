@@ -1,0 +1,140 @@
+"""Communicators for a committed view, behind one factory; dead ones go to a graveyard.
+
+A group is formed by the c10d constructor over a store of our own, whose keys travel with the agents,
+so no rank and no server has to stay alive for it. ``abort`` and ``shutdown`` do nothing for gloo, and
+dropping the last reference to a group with a pending operation blocks for its time-out: an abandoned
+group is therefore kept for the life of the process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from datetime import timedelta
+from typing import Any, Protocol
+
+import torch.distributed as dist
+
+from cascade_runtime.agent.control_log import comm_id_of
+from cascade_runtime.agent.protocol import Commit, Get, Halt, Message, Proposed, Put, Value
+from cascade_runtime.rank.link import AgentLink
+from cascade_runtime.vocabulary.identity import Actor
+
+FORM_TIMEOUT_S = 3.0
+"""Forming takes tens of milliseconds; past this the rank says that it is stuck."""
+
+OPERATION_TIMEOUT = timedelta(hours=1)
+"""Of one collective. Deaths are told by the agents, so this only bounds what nobody explains."""
+
+
+class Superseded(Exception):  # noqa: N818  # not an error: another walk has begun
+    """The view that a group was being formed for is being walked away from."""
+
+
+class Group:
+    """One communicator: the process group, its identity and the numbers of its collectives."""
+
+    def __init__(self, pg: Any, members: list[Actor], ordinal: int, keep: Any = None) -> None:
+        self.pg = pg
+        self.members = members
+        self.ordinal = ordinal
+        self.comm_id = comm_id_of(members, ordinal)
+        self.num_collectives = 0
+        self._keep = keep
+
+    @property
+    def size(self) -> int:
+        """Number of members."""
+        return len(self.members)
+
+    def next_cseq(self) -> int:
+        """The number of the next collective on this communicator."""
+        self.num_collectives += 1
+        return self.num_collectives - 1
+
+
+class GroupFactory(Protocol):
+    """Forms the communicator of a view."""
+
+    def form(self, members: list[Actor], me: Actor, epoch: int) -> Group:
+        """The group of ``members``; raises Superseded when another walk begins meanwhile."""
+        ...
+
+
+class GlooFactory:
+    """gloo by its constructor (torch 2.13; later torch may offer reconfiguration behind this)."""
+
+    def __init__(self, link: AgentLink, address: str) -> None:
+        self._link = link
+        self._address = address
+
+    def form(self, members: list[Actor], me: Actor, epoch: int) -> Group:
+        """As GroupFactory."""
+        store = AgentStore(self._link, epoch)
+        options = dist.ProcessGroupGloo._Options()
+        options._devices = [dist.ProcessGroupGloo.create_device(hostname=self._address)]
+        options._timeout = timedelta(seconds=FORM_TIMEOUT_S)
+        try:
+            pg = dist.ProcessGroupGloo(store, members.index(me), len(members), options)
+        except RuntimeError as error:
+            raise Superseded(str(error)) from error
+        return Group(pg, members, epoch, keep=store)
+
+
+class AgentStore(dist.Store):
+    """A c10d store whose keys are kept by the agents, valid for one epoch."""
+
+    def __init__(self, link: AgentLink, epoch: int) -> None:
+        super().__init__()
+        self._link = link
+        self._epoch = epoch
+
+    def set(self, key: str, value: Any) -> None:
+        """Publish a key."""
+        data = value.encode() if isinstance(value, str) else bytes(value)
+        self._link.send(Put(self._epoch, key, data))
+
+    def get(self, key: str) -> bytes:
+        """Wait for a key."""
+        return ask(self._link, self._epoch, key)
+
+    def wait(self, keys: list[str], timeout: timedelta | None = None) -> None:  # type: ignore[override]
+        """Wait for all keys."""
+        for key in keys:
+            self.get(key)
+
+    def check(self, keys: list[str]) -> bool:
+        """Whether all keys are there (waits for them: gloo only asks for keys that will come)."""
+        self.wait(keys)
+        return True
+
+    def set_timeout(self, timeout: timedelta) -> None:  # type: ignore[override]
+        """Ignored: the agents say when a key will never come."""
+
+
+def ask(link: AgentLink, epoch: int, key: str) -> bytes:
+    """The value of a rendezvous key of this epoch.
+
+    Raises:
+        Superseded: the epoch is being walked away from; the walk's messages stay in the inbox.
+    """
+    link.send(Get(epoch, key))
+    aside: list[Message] = []
+    try:
+        while True:
+            message = link.receive(timeout_s=FORM_TIMEOUT_S)
+            if message is None:
+                raise Superseded(f"no answer for {key}")
+            if isinstance(message, Value) and message.key == key:
+                if message.value is None:
+                    raise Superseded(f"{key} belongs to an epoch that is over")
+                return message.value
+            aside.append(message)
+            if isinstance(message, Halt | Proposed | Commit):
+                raise Superseded("a walk has begun")
+    finally:
+        link.inbox.extendleft(reversed(aside))
+
+
+def bury(thing: Any) -> None:
+    """Keep an object for ever: its destructor would block."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))

@@ -1,0 +1,373 @@
+"""One member's consistency state: view, decided steps, dots, versions, debts; and the rows of it all.
+
+No torch here and no waiting: reducer.py decides when, this file says what it means.
+Row by row: design section 5.4; debts: 5.7; the climb's fold: 4.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cascade_runtime.agent.control_log import comm_id_of
+from cascade_runtime.agent.protocol import (
+    Acked,
+    Ballot,
+    DebtInfo,
+    DebtNote,
+    Facts,
+    Proposed,
+    Reconciled,
+    Round,
+    Settle,
+    View,
+)
+from cascade_runtime.progress import ProgressWord
+from cascade_runtime.rank.link import AgentLink
+from cascade_runtime.rank.objects import ModelObjects
+from cascade_runtime.recorder import Recorder
+from cascade_runtime.vocabulary.events import (
+    Debt,
+    Digests,
+    Groups,
+    Membership,
+    Objects,
+    Transitions,
+)
+from cascade_runtime.vocabulary.identity import Actor, Clock, Dot
+from cascade_runtime.vocabulary.regime import Regime
+
+
+class Member:
+    """The state of one rank as a member of the job's view."""
+
+    def __init__(
+        self,
+        actor: Actor,
+        view: View,
+        objects: ModelObjects,
+        recorder: Recorder,
+        link: AgentLink,
+        progress: ProgressWord,
+    ) -> None:
+        self.actor = actor
+        self.view = view
+        self.objects = objects
+        self.decided = 0
+        """Steps decided; the open step is ``decided + 1``."""
+        self.version = 0
+        """Of every object: decided steps, plus one for each climb's fold."""
+        self.issued = 0
+        """Counter of the last dot issued here."""
+        self.frontier = Clock()
+        self.open_debts: dict[str, DebtInfo] = {}
+        self.leaving = False
+        self.on_transition: list[Callable[[View], None]] = []
+        self._recorder = recorder
+        self._link = link
+        self._progress = progress
+        self._last_dots: list[Dot | None] = [None] * len(objects.names)
+        self._acknowledged: tuple[int, View] | None = None
+        self._reconciled_epoch = -1
+        self._deps_told = Clock()
+        self._cut_digested: tuple[int, int] | None = None
+        self._comm_id: str | None = None
+        link.epoch = view.epoch
+        recorder.set_view(view.epoch, view.regime)
+        recorder.set_step(1)
+
+    # ---- reading ---------------------------------------------------------------------------------
+
+    @property
+    def cohort(self) -> list[Actor]:
+        """The members that this one steps together with."""
+        return next((c for c in self.view.cohorts if self.actor in c), [])
+
+    @property
+    def author(self) -> Actor:
+        """Who issues the cohort's updates: its lowest member."""
+        return min(self.cohort)
+
+    @property
+    def strong(self) -> bool:
+        """The regime in force is STRONG."""
+        return self.view.regime is Regime.STRONG
+
+    def facts(self, launched_all: bool) -> Facts:
+        """What to answer to a query."""
+        return Facts(
+            decided=self.decided,
+            issued=self.issued,
+            frontier=self.frontier.dots(),
+            launched_all=launched_all,
+            leaving=self.leaving,
+        )
+
+    def tell_progress(self, phase: int) -> None:
+        """Write the progress word."""
+        self._progress.write(self.decided, self.issued, phase)
+
+    # ---- a step ----------------------------------------------------------------------------------
+
+    def begin_step(self) -> None:
+        """Rows at the first forward of a step: begin, and one read an object."""
+        record = self._recorder
+        record.set_step(self.decided + 1)
+        record.steps("begin")
+        names = self.objects.names
+        if self.strong:
+            version, dots = self.version, self._last_dots
+            for i, name in enumerate(self.objects.readable):
+                record.reads(name, "forward", dots[i], version)
+        else:
+            frontier = self.frontier.dots()
+            for name in names[: len(self.objects.readable)]:
+                record.reads(name, "forward", None, None, frontier)
+
+    def open_dots(self) -> list[Dot]:
+        """The dots of the open step, one an object: the author's next."""
+        author = self.author
+        first = self.frontier.upto(author) + 1
+        return [
+            Dot(author.rank, author.incarnation, first + i) for i in range(len(self.objects.names))
+        ]
+
+    def issue(self) -> None:
+        """The author's ``issued`` rows, before the step's last bucket is launched; once a step."""
+        if self.actor != self.author or self.issued > self.frontier.upto(self.actor):
+            return
+        version = self.version + 1 if self.strong else None
+        dots, deps = self.open_dots(), self._nearest_deps()
+        for i, (name, dot) in enumerate(zip(self.objects.names, dots, strict=True)):
+            size = self.objects.num_bytes(i)
+            self._recorder.updates("issued", name, dot, version, deps, size)
+        self.issued = dots[-1].counter
+
+    def _nearest_deps(self) -> list[Dot]:
+        """Below STRONG: nearest dots of other origins folded here since this author's last issue."""
+        if self.strong:
+            return []
+        deps = [
+            d
+            for d in self.frontier.dots()
+            if d.actor != self.actor and d.counter > self._deps_told.upto(d.actor)
+        ]
+        self._deps_told = Clock(self.frontier.dots())
+        return deps
+
+    def decide(self) -> None:
+        """The step's last bucket is done on the view (or its kept buckets arrived)."""
+        self._apply(self.open_dots())
+        self.decided += 1
+
+    def _apply(self, dots: list[Dot]) -> None:
+        self.version += 1
+        version = self.version if self.strong else None
+        for i, (name, dot) in enumerate(zip(self.objects.names, dots, strict=True)):
+            self._recorder.updates("applied", name, dot, version, [], None)
+            self._last_dots[i] = dot
+        self.frontier.cover(dots[-1])
+
+    def end_step(self) -> None:
+        """After the optimizer's step: a digest in rotation, the end row, and what CAUSAL owes."""
+        names = self.objects.names
+        if self.strong:
+            self._digest_row((self.decided - 1) % len(names))
+        self._recorder.steps("end")
+        if not self.strong:
+            self._link.send(Round(self.actor, self.view.epoch, self.decided))
+            if self._reconciled_epoch != self.view.epoch:
+                self.reconcile()
+
+    def _digest_row(self, index: int) -> str:
+        digest = self.objects.digest(index)
+        self._recorder.row(
+            Digests,
+            object=self.objects.names[index],
+            version=self.version if self.strong else None,
+            frontier=None if self.strong else self.frontier.dots(),
+            digest=digest,
+        )
+        return digest
+
+    def digest_cut(self, step_open: bool) -> None:
+        """Digests of all objects where this member halted; buffers only between steps.
+
+        (Inside an open step a forward pass has already changed the buffers of this member alone.)
+        """
+        cut = (self.view.epoch, self.decided)
+        if self._cut_digested == cut:
+            return
+        self._cut_digested = cut
+        for i, name in enumerate(self.objects.names):
+            if name != "buffers" or not step_open:
+                self._digest_row(i)
+
+    def reconcile(self) -> None:
+        """Tell the agents the digest of everything held, at the current frontier."""
+        self._reconciled_epoch = self.view.epoch
+        digests = [self._digest_row(i) for i in range(len(self.objects.names))]
+        self._link.send(
+            Reconciled(self.actor, self.view.epoch, " ".join(digests), self.frontier.dots())
+        )
+
+    # ---- the walk --------------------------------------------------------------------------------
+
+    def acknowledge(self, message: Proposed) -> None:
+        """Write the acknowledged row (once a proposal) and answer."""
+        view = message.view
+        if view.epoch == self.view.epoch + 1:
+            if self._acknowledged != (view.epoch, view):
+                self._acknowledged = (view.epoch, view)
+                self._transition("acknowledged", view)
+            self._ack(view.epoch, message.ballot)
+
+    def _ack(self, epoch: int, ballot: Ballot) -> None:
+        self._link.send(Acked(epoch, ballot))
+
+    def _transition(self, phase: str, view: View) -> None:
+        self._recorder.row(
+            Transitions,
+            phase=phase,
+            from_regime=view.from_regime,
+            to_regime=view.regime,
+            fault=view.fault,
+            reason=view.reason,
+            new_epoch=view.epoch,
+            members=view.members,
+            cohorts=view.cohorts,
+            proposer=view.proposer,
+            evidence=view.evidence,
+        )
+
+    def commit(self, view: View) -> None:
+        """Install a committed view: rows, voided dots, debts, the climb's fold."""
+        before = self.view
+        self.view = view
+        self._link.epoch = view.epoch
+        self._recorder.set_view(view.epoch, view.regime)
+        self._transition("committed", view)
+        if view.joined or view.departed:
+            self.membership_row()
+        self._discard(view.voided)
+        if self.actor in view.members:
+            self._open_debts(before, view)
+            if view.regime > before.regime and self.strong:
+                self._fold()
+        for callback in self.on_transition:
+            callback(view)
+
+    def membership_row(self) -> None:
+        """Who is in the view, who came and went."""
+        view = self.view
+        self._recorder.row(
+            Membership,
+            members=view.members,
+            joined=view.joined,
+            departed=view.departed,
+            reason=view.member_reason,
+        )
+
+    def group_row(self, ordinal: int) -> None:
+        """The communicator of this member's cohort."""
+        comm_id = comm_id_of(self.cohort, ordinal)
+        self._recorder.row(
+            Groups,
+            comm_id=comm_id,
+            members=self.cohort,
+            ordinal=ordinal,
+            label=f"cohort/{self.view.epoch}/{self.view.cohorts.index(self.cohort)}",
+            replaces=self._comm_id,
+        )
+        self._comm_id = comm_id
+
+    def _discard(self, dots: list[Dot]) -> None:
+        names = self.objects.names
+        for dot in dots:
+            self._recorder.updates(
+                "discarded", names[(dot.counter - 1) % len(names)], dot, None, [], None
+            )
+        for dot in dots:
+            # A living author goes on after its voided dots; a dead one has no next.
+            if dot.actor in self.view.members:
+                self.frontier.cover(dot)
+
+    def _fold(self) -> None:
+        """The climb's fold: an update of its own per object, which the first STRONG reads name."""
+        dots = self.open_dots()
+        if self.actor == self.author:
+            for i, (name, dot) in enumerate(zip(self.objects.names, dots, strict=True)):
+                self._recorder.updates(
+                    "issued", name, dot, self.version + 1, [], self.objects.num_bytes(i)
+                )
+            self.issued = dots[-1].counter
+        self._apply(dots)
+
+    # ---- debts -----------------------------------------------------------------------------------
+
+    def _open_debts(self, before: View, view: View) -> None:
+        """What this walk relaxed, opened by the lowest member."""
+        if self.actor != min(view.members):
+            return
+        lost = view.departed if view.member_reason == "failed" else []
+        given_up = [r for r in (Regime.STRONG, Regime.CAUSAL) if view.regime < r <= before.regime]
+        debts = [
+            DebtInfo(
+                debt_id=f"{view.epoch}/{relaxed.value.lower()}",
+                relaxed=relaxed,
+                new_epoch=view.epoch,
+                object=None,
+                in_flight=view.in_flight,
+                voided=bool(view.voided),
+            )
+            for relaxed in given_up
+        ]
+        for gone in lost if given_up else []:
+            self._recorder.row(
+                Objects, object=f"data/{gone.rank}", kind="shard", update_kind="assign"
+            )
+            debts.append(
+                DebtInfo(
+                    debt_id=f"{view.epoch}/data/{gone}",
+                    relaxed=given_up[0],
+                    new_epoch=view.epoch,
+                    object=f"data/{gone.rank}",
+                )
+            )
+        for debt in debts:
+            self._debt_row("opened", debt, clock=self.frontier.dots())
+        if debts:
+            self.open_debts.update({d.debt_id: d for d in debts})
+            self._link.send(DebtNote(self.actor, opened=debts))
+
+    def settle(self, order: Settle) -> None:
+        """Close debts: settled where all members agree by digest, written off where not."""
+        for debt in order.debts:
+            if debt.object is not None and debt.object.startswith("data/"):
+                # The dead rank's unread range: nobody reads it again in this job.
+                self._debt_row("written_off", debt, resolution="discarded")
+            elif order.equal:
+                self._debt_row(
+                    "settled",
+                    debt,
+                    frontier=self.frontier.dots(),
+                    resolved=debt.in_flight,
+                    resolution="discarded" if debt.voided else "applied",
+                    drift_l2=0.0,
+                    drift_max=0.0,
+                )
+            else:
+                self._debt_row("written_off", debt)
+            self.open_debts.pop(debt.debt_id, None)
+        self._link.send(DebtNote(self.actor, closed=[d.debt_id for d in order.debts]))
+
+    def _debt_row(self, action: str, debt: DebtInfo, **fields: object) -> None:
+        self._recorder.row(
+            Debt,
+            action=action,
+            debt_id=debt.debt_id,
+            relaxed=debt.relaxed,
+            new_epoch=debt.new_epoch,
+            object=debt.object,
+            in_flight=debt.in_flight,
+            **fields,
+        )

@@ -1,0 +1,465 @@
+"""The comm hook: one reduction a step over the view, held until its last bucket, never blocking.
+
+A scratch copy of each bucket is reduced (DDP's own buffer keeps the local gradient, so the step can be
+reduced again on another view), and the scratch itself resolves the bucket's future: no copy back. The
+step's futures are held until its last bucket, because DDP copies a resolved bucket out at once and a
+later failure would fork the replicas. Scratch sets alternate by step, so that the buckets of the last
+decided step are kept for members that are one step behind (12 % of random kills leave some).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import xxhash
+
+from cascade_runtime.agent.protocol import (
+    Commit,
+    Drain,
+    Halt,
+    Halted,
+    Leave,
+    Message,
+    Proposed,
+    Put,
+    Settle,
+    Stuck,
+)
+from cascade_runtime.rank.groups import (
+    OPERATION_TIMEOUT,
+    Group,
+    GroupFactory,
+    Superseded,
+    ask,
+    bury,
+)
+from cascade_runtime.rank.link import AgentLink, wait_readable
+from cascade_runtime.rank.member import Member
+from cascade_runtime.rank.objects import raw_bytes
+from cascade_runtime.recorder import Recorder
+from cascade_runtime.vocabulary.errors import NotSupported
+from cascade_runtime.vocabulary.regime import Regime
+
+DIGEST_EVERY = 64
+"""One collective in so many carries a digest of its result."""
+
+STUCK_AFTER_S = 2.0
+"""A collective that failed although nobody died: ask for a new epoch after this."""
+
+BROKEN_PATIENCE_S = 60.0
+_FORWARD, _BACKWARD, _WAITING, _HALTED, _LEAVING = 1, 2, 3, 4, 5
+
+
+class Part:
+    """One bucket (or the buffers) of the open step, and its collective on the newest group."""
+
+    def __init__(self, label: str, local: torch.Tensor, scratch: torch.Tensor, op: str) -> None:
+        self.label = label
+        self.local = local
+        self.scratch = scratch
+        self.op = op
+        self.future: torch.futures.Future[torch.Tensor] = torch.futures.Future()
+        self.work: Any = None
+        self.entered_seq = -1
+        self.cseq = -1
+        self.complete_ns = 0
+        self.failed: str | None = None
+
+    @property
+    def done(self) -> bool:
+        """The collective completed here."""
+        return self.complete_ns > 0 and self.failed is None
+
+
+class StepReducer:
+    """Reduces steps over the member's view and serves the walk wherever the job waits."""
+
+    def __init__(
+        self,
+        member: Member,
+        link: AgentLink,
+        recorder: Recorder,
+        factory: GroupFactory,
+    ) -> None:
+        self.member = member
+        self._link = link
+        self._recorder = recorder
+        self._factory = factory
+        self._group: Group | None = None
+        self._parts: list[Part] = []
+        self._kept: list[Part] = []
+        self._pools: list[dict[str, torch.Tensor]] = [{}, {}]
+        self._step_decided = False
+        self._in_step = False
+        self._layout: str | None = None
+        self._wakeup = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self.left = False
+
+    # ---- the hook --------------------------------------------------------------------------------
+
+    def hook(self, state: object, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+        """What DDP calls for each bucket; returns with the last one when the step is decided."""
+        del state
+        if bucket.index() == 0:
+            self._begin_backward()
+        self.serve_pending()
+        last = bucket.is_last()
+        part = self._bucket_part(bucket)
+        self._parts.append(part)
+        if last:
+            if self.member.objects.buffers:
+                self._parts.append(self._buffers_part())
+            self.member.issue()
+            self.member.tell_progress(_WAITING)
+        for open_part in self._parts:
+            if open_part.work is None:
+                self._launch(open_part)
+        if last:
+            self._verify_layout(bucket)
+            self._complete_step()
+        return part.future
+
+    def begin_forward(self) -> None:
+        """The first forward of a step: serve what the agent asks, then the step's first rows."""
+        if self._step_decided:  # the optimizer skipped its step
+            self.end_step()
+        self.serve_pending()
+        if not self._in_step:
+            self._in_step = True
+            self.member.begin_step()
+            self.member.tell_progress(_FORWARD)
+
+    def end_step(self) -> None:
+        """After the optimizer's step."""
+        if self._step_decided:
+            self._step_decided = False
+            self._in_step = False
+            self.member.end_step()
+            self.serve_pending()
+
+    def _begin_backward(self) -> None:
+        self._parts = []
+        self._step_decided = False
+        if not self._in_step:  # a backward without a forward of the wrapped module
+            self.begin_forward()
+        self.member.tell_progress(_BACKWARD)
+
+    def _bucket_part(self, bucket: dist.GradBucket) -> Part:
+        local = bucket.buffer()
+        label = f"bucket/{bucket.index()}"
+        return Part(label, local, self._scratch(label, local), "all_reduce")
+
+    def _buffers_part(self) -> Part:
+        packed = torch.cat([b.detach().reshape(-1).view(torch.uint8) for b in self._buffers()])
+        return Part("buffers", packed, self._scratch("buffers", packed), "broadcast")
+
+    def _buffers(self) -> list[torch.Tensor]:
+        return [b for b in self.member.objects.buffers if b.numel()]
+
+    def _scratch(self, label: str, like: torch.Tensor) -> torch.Tensor:
+        pool = self._pools[self.member.decided % 2]
+        scratch = pool.get(label)
+        if scratch is None or scratch.shape != like.shape or scratch.dtype != like.dtype:
+            scratch = pool[label] = torch.empty_like(like)
+        return scratch
+
+    # ---- collectives -----------------------------------------------------------------------------
+
+    def _launch(self, part: Part) -> None:
+        group = self._group
+        assert group is not None
+        root = None
+        if part.op == "all_reduce":
+            torch.div(part.local, group.size, out=part.scratch)
+        else:
+            part.scratch.copy_(part.local)
+            root = self.member.author.rank
+        self._start(part, group, root)
+
+    def _start(self, part: Part, group: Group, root: int | None) -> None:
+        """Enter one collective; its completion wakes whoever waits."""
+        part.cseq = group.next_cseq()
+        part.complete_ns, part.failed = 0, None
+        part.entered_seq = self._recorder.entered(
+            group.comm_id,
+            part.cseq,
+            part.op,
+            part.label,
+            part.scratch.numel() * part.scratch.element_size(),
+            str(part.scratch.dtype).removeprefix("torch."),
+            root,
+        )
+        try:
+            if root is None:
+                reduction = dist.AllreduceOptions()
+                reduction.timeout = OPERATION_TIMEOUT
+                part.work = group.pg.allreduce([part.scratch], reduction)
+            else:
+                options = dist.BroadcastOptions()
+                options.timeout = OPERATION_TIMEOUT
+                options.rootRank = [m.rank for m in group.members].index(root)
+                options.rootTensor = 0
+                part.work = group.pg.broadcast([part.scratch], options)
+        except RuntimeError as error:  # the peer is gone already
+            part.failed = str(error)
+            part.work = error
+            return
+        wakeup = self._wakeup
+
+        def completed(future: torch.futures.Future[Any]) -> None:
+            try:
+                future.value()
+            except RuntimeError as error:
+                part.failed = str(error)
+            part.complete_ns = time.monotonic_ns()
+            os.eventfd_write(wakeup, 1)
+
+        part.work.get_future().add_done_callback(completed)
+
+    def _wait(self, parts: list[Part]) -> Message | None:
+        """Until all of ``parts`` are done (None), or the agent wants something of the walk."""
+        broken_since: float | None = None
+        told = False
+        while not all(p.done for p in parts):
+            message = self._next_walk_message()
+            if message is not None:
+                return message
+            if any(p.failed for p in parts):
+                now = time.monotonic()
+                broken_since = broken_since or now
+                why = next(p.failed for p in parts if p.failed)
+                if not told and now - broken_since > STUCK_AFTER_S:
+                    told = True
+                    self._say_stuck(why or "")
+                if now - broken_since > BROKEN_PATIENCE_S:
+                    raise RuntimeError(
+                        f"a collective failed ({why}) and no agent announced a new view "
+                        f"within {BROKEN_PATIENCE_S:.0f} s"
+                    )
+            wait_readable([self._wakeup, self._link.fd], 0.05 if self._link.fd < 0 else 1.0)
+            try:
+                os.eventfd_read(self._wakeup)
+            except BlockingIOError:
+                pass
+        return None
+
+    def _complete_step(self) -> None:
+        while not self._step_decided:
+            message = self._wait(self._parts)
+            if message is None:
+                self._decide()
+            else:
+                self._walk(message)
+        for part in self._parts:
+            if part.label == "buffers":
+                self._unpack_buffers(part.scratch)
+            else:
+                part.future.set_result(part.scratch)
+        self._kept, self._parts = self._parts, []
+
+    def _decide(self) -> None:
+        """The open step's last bucket is done: rows, and the step counts."""
+        for part in self._parts:
+            digest = None
+            if part.cseq % DIGEST_EVERY == DIGEST_EVERY - 1:
+                digest = xxhash.xxh3_128_hexdigest(raw_bytes(part.scratch))
+            self._recorder.done(part.entered_seq, part.complete_ns, digest)
+        self.member.decide()
+        self._step_decided = True
+        self.member.tell_progress(_BACKWARD)
+
+    def _unpack_buffers(self, packed: torch.Tensor) -> None:
+        first = 0
+        with torch.no_grad():
+            for buffer in self._buffers():
+                last = first + buffer.numel() * buffer.element_size()
+                buffer.copy_(packed[first:last].view(buffer.dtype).reshape(buffer.shape))
+                first = last
+
+    def _verify_layout(self, bucket: dist.GradBucket) -> None:
+        """Buckets are cut by each rank alone, in the order its gradients came; they must be equal.
+
+        DDP cuts them twice: before the first step and after it. A difference would pair unlike
+        gradients, so it is found here, before the step is decided.
+        """
+        del bucket
+        layout = xxhash.xxh3_64_hexdigest(
+            ";".join(f"{p.label}:{p.local.numel()}:{p.local.dtype}" for p in self._parts)
+        )
+        if layout == self._layout:
+            return
+        member = self.member
+        key = f"layout/{member.decided + 1}"
+        try:
+            self._link.send(
+                Put(member.view.epoch, f"{key}/{member.actor.rank}", layout.encode())
+            )
+            for other in member.cohort:
+                told = ask(self._link, member.view.epoch, f"{key}/{other.rank}").decode()
+                if told != layout:
+                    raise NotSupported(
+                        "the ranks' gradient buckets differ, so their gradients cannot be paired",
+                        where=f"rank {other.rank} against rank {member.actor.rank}",
+                        hint="the model must run the same layers in the same order on every rank",
+                    )
+        except Superseded:
+            return  # a walk has begun; asked again with the next step
+        self._layout = layout
+
+    # ---- the walk --------------------------------------------------------------------------------
+
+    def serve_pending(self) -> None:
+        """At a point where the job is in our hands anyway: do what the agent asks."""
+        self._link.pump()
+        while (message := self._next_walk_message()) is not None:
+            self._walk(message)
+
+    def _next_walk_message(self) -> Message | None:
+        """The next message that stops this member; others are handled here."""
+        self._link.pump()
+        while self._link.inbox:
+            message = self._link.inbox.popleft()
+            if isinstance(message, Halt | Proposed | Commit):
+                return message
+            if isinstance(message, Settle):
+                self.member.settle(message)
+        return None
+
+    def leave(self) -> None:
+        """Say that this rank's job is done and serve the walk until a view without it is committed."""
+        member = self.member
+        member.leaving = True
+        member.tell_progress(_LEAVING)
+        if not member.strong:
+            member.reconcile()
+        self._link.send(Leave(member.actor, member.decided))
+        while not self.left:
+            message = self._link.receive()
+            if message is not None:
+                self._walk(message)
+
+    def enter_first_view(self) -> None:
+        """Form the communicator of the view that the job starts with."""
+        self.member.membership_row()
+        if not self._enter():
+            message = self._link.receive()
+            if message is not None:
+                self._walk(message)
+
+    def _walk(self, message: Message | None) -> None:
+        """Serve the walk from ``message`` on, until this member may step again (or has left)."""
+        member = self.member
+        while True:
+            match message:
+                case Halt():
+                    self._answer()
+                case Drain(step=step):
+                    message = self._drain(step)
+                    if message is not None:
+                        continue
+                    self._answer()
+                case Proposed():
+                    member.acknowledge(message)
+                case Settle():
+                    member.settle(message)
+                case Commit(view=view) if view.epoch == member.view.epoch + 1:
+                    self._abandon()
+                    member.commit(view)
+                    if member.actor not in view.members:
+                        self.left = True
+                        return
+                    if view.regime is Regime.EVENTUAL:
+                        # Nothing is relaxed here that could not be repaid: members hold until
+                        # RECOVERY_DETECTED (issue of the EVENTUAL data path).
+                        member.reconcile()
+                    elif self._enter():
+                        return
+                case _:
+                    pass
+            message = self._link.receive()
+
+    def _answer(self) -> None:
+        member = self.member
+        member.tell_progress(_HALTED)
+        launched_all = bool(self._parts) and all(p.work is not None for p in self._parts)
+        self._link.send(Halted(member.facts(launched_all)))
+        # After the answer, so that the agents' round trip hides it.
+        member.digest_cut(step_open=self._in_step and not self._step_decided)
+
+    def _drain(self, step: int) -> Message | None:
+        """Nobody died and others decided ``step``: finish it on the old group."""
+        if self.member.decided < step and self._parts:
+            message = self._wait(self._parts)
+            if message is not None:
+                return message
+            self._decide()
+        return None
+
+    def _abandon(self) -> None:
+        """Leave the old group; what may still be written to is never used again."""
+        group, self._group = self._group, None
+        if group is None:
+            return
+        if any(not p.done for p in self._parts) and not self._step_decided:
+            bury((self._parts, [p.scratch for p in self._parts], self._pools))
+            parity = self.member.decided % 2
+            self._pools = [p if i != parity else {} for i, p in enumerate(self._pools)]
+            for part in self._parts:
+                part.work = None
+                part.scratch = self._scratch(part.label, part.local)
+        bury(group)
+
+    def _enter(self) -> bool:
+        """Form the new view's group, roll members forward, launch the open step again.
+
+        False when another walk has begun meanwhile; its messages are in the inbox.
+        """
+        member = self.member
+        view = member.view
+        try:
+            self._group = self._factory.form(member.cohort, member.actor, view.epoch)
+        except Superseded as why:
+            self._link.pump()
+            if not self._link.inbox:
+                self._say_stuck(str(why))
+            return False
+        member.group_row(view.epoch)
+        if view.source is not None and not self._roll_forward():
+            return False
+        if not self._step_decided:
+            for part in self._parts:
+                self._launch(part)
+        return True
+
+    def _say_stuck(self, why: str) -> None:
+        member = self.member
+        self._link.send(Stuck(member.actor, member.view.epoch, why.splitlines()[0][:200]))
+
+    def _roll_forward(self) -> bool:
+        """Members one decided step behind take the buckets that the others kept."""
+        view, group = self.member.view, self._group
+        assert view.source is not None and group is not None
+        behind = self.member.decided < view.cut_step
+        parts = self._parts if behind else self._kept_or_decided()
+        rolled = [Part(p.label, p.local, p.scratch, "broadcast") for p in parts]
+        for part in rolled:
+            part.label = f"kept/{part.label}"
+            self._start(part, group, view.source.rank)
+        message = self._wait(rolled)
+        if message is not None:
+            self._link.inbox.appendleft(message)
+            return False
+        for part in rolled:
+            self._recorder.done(part.entered_seq, part.complete_ns)
+        if behind:
+            self.member.decide()
+            self._step_decided = True
+        return True
+
+    def _kept_or_decided(self) -> list[Part]:
+        """The buckets of the last decided step: the open list just after deciding, else the kept."""
+        return self._parts if self._step_decided and self._parts else self._kept

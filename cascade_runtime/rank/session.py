@@ -1,0 +1,211 @@
+"""One attached job in one process: opens the parts in order and closes them."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import torch.distributed as dist
+import xxhash
+from torch.nn.parallel import DistributedDataParallel
+from torch.optim import Optimizer
+
+from cascade_runtime.agent.config import JobConfig, read_config
+from cascade_runtime.agent.control_log import ControlLog, control_comm_id
+from cascade_runtime.agent.protocol import View, Welcome
+from cascade_runtime.progress import ProgressWord
+from cascade_runtime.rank.groups import GlooFactory
+from cascade_runtime.rank.guard import guarded
+from cascade_runtime.rank.link import AgentLink, AgentLost
+from cascade_runtime.rank.member import Member
+from cascade_runtime.rank.objects import ModelObjects
+from cascade_runtime.rank.observer import StepObserver
+from cascade_runtime.rank.reducer import StepReducer
+from cascade_runtime.rank.wrap import check_model, take_over
+from cascade_runtime.recorder import Recorder
+from cascade_runtime.vocabulary.errors import BadUsage, NotSupported
+from cascade_runtime.vocabulary.events import Actors, Checkpoints, Groups, Objects
+from cascade_runtime.vocabulary.identity import Actor
+
+ATTACH_PATIENCE_S = 600.0
+"""How long a rank waits for the others to attach; loading a model may take minutes."""
+
+
+class Session:
+    """The parts of an attached job."""
+
+    def __init__(
+        self,
+        member: Member,
+        stepper: StepReducer | StepObserver,
+        recorder: Recorder,
+        link: AgentLink,
+        objects: ModelObjects,
+    ) -> None:
+        self.member = member
+        self.stepper = stepper
+        self._recorder = recorder
+        self._link = link
+        self._objects = objects
+        self._pid = os.getpid()
+        self._finished = False
+
+    @classmethod
+    def open(
+        cls,
+        ddp: DistributedDataParallel,
+        optimizer: Optimizer,
+        mode: str | None,
+        trace_dir: Path | None,
+    ) -> Session:
+        """Check, connect, wait for the first view, take the model over, hook in.
+
+        Raises:
+            BadUsage, NotSupported: as ``attach``.
+        """
+        run_dir = os.environ.get("CASCADE_RUN_DIR")
+        if run_dir is None:
+            raise BadUsage(
+                "observe mode without the host agent is not part of this release",
+                where="attach",
+                hint="start the job with: cascade run --observe -n N script.py",
+            )
+        del trace_dir
+        config = read_config(Path(run_dir) / "job.json")
+        mode = "observe" if config.mode == "observe" else (mode or "enforce")
+        model = check_model(ddp, optimizer, enforce=mode == "enforce")
+        if model._comm_hooks:
+            raise NotSupported(
+                "this model has a communication hook already, and DDP can hold only one",
+                where="attach",
+                hint="attach before registering the hook, or train without cascade",
+            )
+        if dist.get_world_size(model.process_group) != config.num_ranks:
+            raise NotSupported(
+                f"the model spans {dist.get_world_size(model.process_group)} of the job's "
+                f"{config.num_ranks} ranks",
+                where="attach",
+                hint="this release covers models replicated over all ranks",
+            )
+        actor = Actor(int(os.environ["RANK"]), int(os.environ.get("CASCADE_INCARNATION", "0")))
+        objects = ModelObjects(model.module, optimizer)
+        recorder = Recorder(Path(config.trace_dir) / "spool", config.run_id, actor)
+        agent = int(os.environ["CASCADE_AGENT"])
+        _first_rows(recorder, config, agent, objects)
+        link = AgentLink(config.socket_path(agent), actor, ControlLog(recorder))
+        progress = ProgressWord(config.progress_path(actor))
+        view = _first_view(link)
+        member = Member(actor, view, objects, recorder, link, progress)
+        stepper: StepReducer | StepObserver
+        if mode == "observe":
+            stepper = StepObserver(member, link, recorder, model.process_group)
+        else:
+            take_over(model)
+            stepper = StepReducer(member, link, recorder, GlooFactory(link, "127.0.0.1"))
+        stepper.enter_first_view()
+        model.register_comm_hook(None, stepper.hook)
+        session = cls(member, stepper, recorder, link, objects)
+        session._hook_loop(model, optimizer)
+        return session
+
+    def _hook_loop(self, model: DistributedDataParallel, optimizer: Optimizer) -> None:
+        stepper = self.stepper
+
+        def before_forward(module: Any, arguments: Any) -> None:
+            del arguments
+            if module.training and module.require_backward_grad_sync:
+                stepper.begin_forward()
+
+        def after_step(*ignored: Any) -> None:
+            del ignored
+            stepper.end_step()
+
+        model.register_forward_pre_hook(before_forward)
+        optimizer.register_step_post_hook(after_step)
+
+    def finish(self) -> None:
+        """Leave, once, and only in the process that attached."""
+        if self._finished or os.getpid() != self._pid:
+            return
+        self._finished = True
+        try:
+            self.stepper.leave()
+        except AgentLost:
+            # The job's results are the user's; that nobody is left to tell is only noted.
+            self._recorder.close()
+            return
+        self._recorder.close()
+        self._link.close()
+
+    def checkpoint(
+        self, action: str, checkpoint_id: str, durable: bool, stored: dict[str, Any] | None
+    ) -> dict[str, Any]:
+        """A ``checkpoints`` row; for ``saved`` with the state's digests and frontier."""
+        told = stored if stored is not None else self._describe_state()
+        self._checkpoint_row(action, checkpoint_id, durable, told)
+        return told
+
+    @guarded(default={})
+    def _describe_state(self) -> dict[str, Any]:
+        names = self._objects.names
+        params = xxhash.xxh3_128()
+        for i, name in enumerate(names):
+            if name != "optim":
+                params.update(self._objects.digest(i))
+        return {
+            "frontier": [[d.rank, d.incarnation, d.counter] for d in self.member.frontier.dots()],
+            "world_size": len(self.member.view.members),
+            "params_digest": params.hexdigest(),
+            "optim_digest": self._objects.digest(len(names) - 1),
+        }
+
+    @guarded()
+    def _checkpoint_row(
+        self, action: str, checkpoint_id: str, durable: bool, told: dict[str, Any]
+    ) -> None:
+        from cascade_runtime.vocabulary.identity import Dot
+
+        self._recorder.row(
+            Checkpoints,
+            action=action,
+            checkpoint_id=checkpoint_id,
+            durable=durable,
+            scope="group",
+            frontier=[Dot(*d) for d in told.get("frontier", [])],
+            world_size=told.get("world_size"),
+            params_digest=told.get("params_digest"),
+            optim_digest=told.get("optim_digest"),
+        )
+
+
+def _first_rows(recorder: Recorder, config: JobConfig, agent: int, objects: ModelObjects) -> None:
+    recorder.row(
+        Actors,
+        name=f"rank {recorder.actor.rank}",
+        kind="rank",
+        host=config.host_name(agent) if config else socket.gethostname(),
+        pid=os.getpid(),
+    )
+    everybody = range(config.num_ranks + config.num_hosts)
+    recorder.row(
+        Groups,
+        comm_id=control_comm_id(config.run_id),
+        members=[Actor(r) for r in everybody],
+        ordinal=0,
+        label="control",
+    )
+    for name in objects.names:
+        recorder.row(Objects, object=name, kind="shard", update_kind="delta")
+
+
+def _first_view(link: AgentLink) -> View:
+    message = link.receive(timeout_s=ATTACH_PATIENCE_S)
+    if not isinstance(message, Welcome):
+        raise BadUsage(
+            f"the job's other ranks did not attach within {ATTACH_PATIENCE_S:.0f} s",
+            where="attach",
+            hint="every rank must call attach (or construct DDP under cascade run)",
+        )
+    return message.view
