@@ -51,7 +51,7 @@ class ModelObjects:
         """Hash of names, shapes and dtypes; equal on members that hold the same objects."""
         hasher = xxhash.xxh3_128()
         for name, tensor in [*self._params, *self._buffers]:
-            hasher.update(f"{name}:{tuple(tensor.shape)}:{tensor.dtype};")
+            hasher.update(f"{name}:{tuple(tensor.shape)}:{tensor.dtype};".encode())
         return str(hasher.hexdigest())
 
     def num_bytes(self, index: int) -> int:
@@ -110,11 +110,11 @@ def raw_bytes(tensor: torch.Tensor) -> memoryview:
 def _hash_state(hasher: xxhash.xxh3_128, state: Any) -> None:
     for key in sorted(state or {}):
         value = state[key]
-        hasher.update(f"{key}=")
+        hasher.update(f"{key}=".encode())
         if isinstance(value, torch.Tensor):
             hasher.update(raw_bytes(value))
         else:
-            hasher.update(repr(value))
+            hasher.update(repr(value).encode())
 
 
 def _tensors(state: Any) -> Iterator[torch.Tensor]:

@@ -3,7 +3,7 @@
 DDP keeps its own process group and its own way of failing; the hook reduces exactly as DDP would.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations` here: DDP checks the hook's annotations as objects.
 
 import time
 from typing import Any

@@ -7,7 +7,7 @@ later failure would fork the replicas. Scratch sets alternate by step, so that t
 decided step are kept for members that are one step behind (12 % of random kills leave some).
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations` here: DDP checks the hook's annotations as objects.
 
 import os
 import time
@@ -288,7 +288,7 @@ class StepReducer:
         """
         del bucket
         layout = xxhash.xxh3_64_hexdigest(
-            ";".join(f"{p.label}:{p.local.numel()}:{p.local.dtype}" for p in self._parts)
+            ";".join(f"{p.label}:{p.local.numel()}:{p.local.dtype}" for p in self._parts).encode()
         )
         if layout == self._layout:
             return

@@ -1,0 +1,80 @@
+"""A plain DistributedDataParallel job, as anybody writes it; nothing in it knows of CASCADE.
+
+A student network learns a fixed teacher from seeded data; rank r's batch of step s depends on
+(seed, r, s) alone, so a run can be computed again without the contributions that a dead rank never
+made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+WIDTH, CLASSES, BATCH = 256, 10, 64
+
+
+def build_model(seed: int) -> nn.Module:
+    """The student, the same on every rank before training."""
+    torch.manual_seed(seed)
+    return nn.Sequential(
+        nn.Linear(64, WIDTH),
+        nn.BatchNorm1d(WIDTH),
+        nn.ReLU(),
+        nn.Linear(WIDTH, WIDTH),
+        nn.ReLU(),
+        nn.Linear(WIDTH, CLASSES),
+    )
+
+
+def build_optimizer(model: nn.Module) -> torch.optim.Optimizer:
+    """SGD with momentum."""
+    return torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+
+
+def batch_of(seed: int, rank: int, step: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Inputs (BATCH, 64) float32 and labels (BATCH,) int64 of one rank's step."""
+    generator = torch.Generator().manual_seed(seed * 1_000_003 + rank * 10_007 + step)
+    inputs = torch.randn(BATCH, 64, generator=generator)
+    teacher = torch.randn(64, CLASSES, generator=torch.Generator().manual_seed(seed))
+    return inputs, (inputs @ teacher).argmax(dim=1)
+
+
+def main() -> None:
+    """Train, say how it goes, save the parameters where asked."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--steps", type=int, default=80)
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--save", type=Path, help="folder for each rank's final parameters")
+    parser.add_argument("--pause-ms", type=float, default=0.0, help="per step, for watching it live")
+    arguments = parser.parse_args()
+
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    rank = int(os.environ["RANK"])
+    model = DistributedDataParallel(build_model(arguments.seed), bucket_cap_mb=0.1)
+    optimizer = build_optimizer(model)
+    loss_of = nn.CrossEntropyLoss()
+    loss = torch.zeros(())
+    for step in range(1, arguments.steps + 1):
+        inputs, labels = batch_of(arguments.seed, rank, step)
+        optimizer.zero_grad()
+        loss = loss_of(model(inputs), labels)
+        loss.backward()
+        optimizer.step()
+        if arguments.pause_ms:
+            time.sleep(arguments.pause_ms / 1000)
+    print(f"rank {rank}: {arguments.steps} steps, loss {loss.item():.4f}", flush=True)
+    if arguments.save:
+        arguments.save.mkdir(parents=True, exist_ok=True)
+        torch.save(model.module.state_dict(), arguments.save / f"rank{rank}.pt")
+
+
+if __name__ == "__main__":
+    main()
