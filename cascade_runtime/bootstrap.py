@@ -109,5 +109,10 @@ def _leave_process(code: int) -> None:
     os._exit(code)
 
 
-if __name__ == "__main__":
+def run_and_leave() -> None:
+    """Run the script named in sys.argv and end the process with its exit code."""
     _leave_process(main())
+
+
+if __name__ == "__main__":
+    run_and_leave()

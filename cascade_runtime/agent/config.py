@@ -25,6 +25,8 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True):
     command: list[str]
     master_port: int
     env: dict[str, str] = {}
+    zygote: str | None = None
+    """Socket of a process to fork ranks from (see zygote.py); None starts them afresh."""
 
     def agent_rank(self, index: int) -> int:
         """Agents count after the ranks."""

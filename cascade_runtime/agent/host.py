@@ -54,7 +54,7 @@ from cascade_runtime.agent.protocol import (
     Welcome,
     pack_frame,
 )
-from cascade_runtime.agent.rank_process import RankProcess, describe_status
+from cascade_runtime.agent.rank_process import RankProcess, Spawner, describe_status
 from cascade_runtime.agent.reconcile import Reconciler
 from cascade_runtime.agent.trace_file import write_trace_end, write_trace_start
 from cascade_runtime.agent.walk import (
@@ -180,21 +180,19 @@ class HostAgent:
         return pack_frame(AgentHello(self.index, self.actor, self.walker.epoch))
 
     def _start_or_adopt(self) -> None:
-        memory = self.journal.memory
+        memory, spawner = self.journal.memory, Spawner(self.config, self.index)
         for rank in self.config.ranks_of(self.index):
             if rank in memory.spawned:
-                actor, pid = memory.spawned[rank]
-                process = RankProcess(actor, pid, None)
+                process = spawner.adopt(*memory.spawned[rank])
             elif memory.num_starts:
                 continue
             else:
-                actor = Actor(rank)
-                process = RankProcess.spawn(self.config, self.index, actor)
-                self.journal.append("spawned", (actor, process.pid))
+                process = spawner.spawn(Actor(rank))
+                self.journal.append("spawned", (process.actor, process.pid))
             self.ranks[rank] = process
         for process in self.ranks.values():
             if process.actor not in self._certified:
-                process.watch(self._on_exit, self.config.exit_path(process.actor))
+                process.watch(self._on_exit)
             else:
                 process.status = dict(memory.exited).get(process.actor, -signal.SIGKILL)
 

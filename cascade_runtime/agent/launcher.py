@@ -51,6 +51,7 @@ def make_config(
     trace_dir: Path,
     name: str | None = None,
     env: dict[str, str] | None = None,
+    zygote: Path | None = None,
 ) -> JobConfig:
     """A validated config, with the trace folder made.
 
@@ -95,6 +96,7 @@ def make_config(
         command=[str(script.resolve()), *command[1:]],
         master_port=_free_port(),
         env=env or {},
+        zygote=str(zygote) if zygote else None,
     )
 
 
@@ -208,6 +210,34 @@ def _exit_code(finished: set[int], statuses: dict[int, int]) -> int:
     if not bad:
         return 0
     return bad[0] if bad[0] > 0 else 128 - bad[0]
+
+
+class Zygote:
+    """A zygote process for the life of this context; give ``path`` to ``make_config``."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="cascade-")) / "zygote.sock"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Zygote:
+        """Start it and wait until it has imported torch."""
+        command = [sys.executable, "-m", "cascade_runtime.agent.zygote", str(self.path)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self._process.stdout is not None
+        if self._process.stdout.readline() != b"ready\n":
+            code = self._process.wait()
+            raise BadUsage(
+                f"torch could not be imported (exit code {code})",
+                where=sys.executable,
+                hint="install it with: pip install 'cascade-timelines[demo]'",
+            )
+        return self
+
+    def __exit__(self, *ignored: object) -> None:
+        """Stop it."""
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+            self._process.wait()
 
 
 def read_memory(config: JobConfig, index: int) -> Memory:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cascade_runtime.agent.config import JobConfig
+from cascade_runtime.agent.zygote import SpawnRequest, ZygoteClient
 from cascade_runtime.vocabulary.identity import Actor
 
 
@@ -34,47 +35,86 @@ def rank_environment(config: JobConfig, index: int, actor: Actor) -> dict[str, s
     return env
 
 
-class RankProcess:
-    """One rank: a child, or after an agent's restart a process that was started before."""
+STATUS_PATIENCE_S = 0.05
+"""How long to wait for the exit status of a process that is not our child, once it has ended."""
 
-    def __init__(self, actor: Actor, pid: int, child: subprocess.Popen[bytes] | None) -> None:
+
+class Spawner:
+    """Starts ranks, afresh or from a zygote, and knows how those that are not children ended."""
+
+    def __init__(self, config: JobConfig, index: int) -> None:
+        self._config = config
+        self._index = index
+        self._client = ZygoteClient(Path(config.zygote)) if config.zygote else None
+
+    def spawn(self, actor: Actor) -> RankProcess:
+        """Start the user's script as this rank."""
+        config = self._config
+        environment = rank_environment(config, self._index, actor)
+        if self._client is not None:
+            request = SpawnRequest(config.command, environment, str(Path.cwd()))
+            return RankProcess(actor, self._client.spawn(request), None, self)
+        command = [sys.executable, "-m", "cascade_runtime.bootstrap", *config.command]
+        child = subprocess.Popen(command, env=environment)
+        return RankProcess(actor, child.pid, child, self)
+
+    def adopt(self, actor: Actor, pid: int) -> RankProcess:
+        """A rank that an earlier incarnation of this agent started."""
+        return RankProcess(actor, pid, None, self)
+
+    def status_of(self, process: RankProcess) -> int | None:
+        """Exit status of an ended process that is not our child; None when nobody has told it yet."""
+        if self._client is not None:
+            self._client.read_exits()
+            if process.pid in self._client.exits:
+                return self._client.exits[process.pid]
+        try:
+            return int(self._config.exit_path(process.actor).read_text())
+        except (OSError, ValueError):
+            return None
+
+
+class RankProcess:
+    """One rank's process, watched by its pidfd."""
+
+    def __init__(
+        self, actor: Actor, pid: int, child: subprocess.Popen[bytes] | None, spawner: Spawner
+    ) -> None:
         self.actor = actor
         self.pid = pid
         self.status: int | None = None
         """Exit status: >= 0 the code, < 0 minus the signal; None while it runs."""
         self._child = child
+        self._spawner = spawner
         self._pidfd = -1
+        self._ended_at = 0.0
 
-    @classmethod
-    def spawn(cls, config: JobConfig, index: int, actor: Actor) -> RankProcess:
-        """Start the user's script as this rank."""
-        command = [sys.executable, "-m", "cascade_runtime.bootstrap", *config.command]
-        child = subprocess.Popen(command, env=rank_environment(config, index, actor))
-        return cls(actor, child.pid, child)
-
-    def watch(self, on_exit: Callable[[RankProcess], None], exit_note: Path) -> None:
+    def watch(self, on_exit: Callable[[RankProcess], None]) -> None:
         """Call ``on_exit`` once it has ended; the kernel tells by the pidfd, within milliseconds."""
+        loop = asyncio.get_running_loop()
         try:
             self._pidfd = os.pidfd_open(self.pid)
         except ProcessLookupError:
-            self._ended(on_exit, exit_note)
+            loop.call_soon(self._ended, on_exit)
             return
-        loop = asyncio.get_running_loop()
-        loop.add_reader(self._pidfd, self._ended, on_exit, exit_note)
+        loop.add_reader(self._pidfd, self._ended, on_exit)
 
-    def _ended(self, on_exit: Callable[[RankProcess], None], exit_note: Path) -> None:
+    def _ended(self, on_exit: Callable[[RankProcess], None]) -> None:
+        loop = asyncio.get_running_loop()
         if self._pidfd >= 0:
-            asyncio.get_running_loop().remove_reader(self._pidfd)
+            loop.remove_reader(self._pidfd)
             os.close(self._pidfd)
             self._pidfd = -1
         if self._child is not None:
             self.status = self._child.wait()
         else:
-            # Not our child: the launcher reaped it and left a note; without one the status is lost.
-            try:
-                self.status = int(exit_note.read_text())
-            except (OSError, ValueError):
-                self.status = -signal.SIGKILL
+            self._ended_at = self._ended_at or loop.time()
+            self.status = self._spawner.status_of(self)
+            if self.status is None:
+                if loop.time() - self._ended_at < STATUS_PATIENCE_S:
+                    loop.call_later(0.002, self._ended, on_exit)
+                    return
+                self.status = -signal.SIGKILL  # nobody can tell any more
         on_exit(self)
 
     def signal(self, number: int) -> None:

@@ -1,0 +1,67 @@
+# Everything a contributor types. `make` alone lists it.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint types imports check cover bench samples wheel clean
+
+BIN := .venv/bin
+
+# demo: SCENARIO=name RANKS=4 OUT=folder    test: COVER=1 ARGS="-k walk"    bench: NAME=name
+RANKS ?= 4
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Make .venv with all that is needed (does nothing when it is up to date)
+	@tools/setup.sh
+
+demo: setup ## Run a real job with real faults and print the report (SCENARIO=, RANKS=4, OUT=)
+	@echo "demo: a training job of $(RANKS) ranks that meets a fault; its report follows"
+	@$(BIN)/cascade demo --headless --ranks $(RANKS) \
+		$(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(OUT),--out $(OUT))
+
+test: setup ## Run the tests (COVER=1: with branch coverage; ARGS="-k walk": some of them)
+	@echo "test: pytest, two workers$(if $(COVER), and branch coverage)"
+	@$(BIN)/pytest -n 2 --dist loadfile $(if $(COVER),--cov) $(ARGS)
+
+lint: setup ## Check style and formatting (ruff)
+	@echo "lint: ruff"
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: setup ## Check types (mypy, strict)
+	@echo "types: mypy, strict"
+	@$(BIN)/mypy
+
+imports: setup ## Check which package imports which (import-linter)
+	@echo "imports: import-linter"
+	@$(BIN)/lint-imports --no-logo
+
+check: lint types imports test ## All of the above: what a change must pass
+
+cover: ## Run the tests and show the lines and branches that they miss
+	@$(MAKE) --no-print-directory test COVER=1
+
+bench: ## List the benchmarks; NAME=name runs one
+ifdef NAME
+	@tools/setup.sh
+	@$(BIN)/python benchmarks/$(NAME).py $(ARGS)
+else
+	@echo "make bench NAME=... runs one of:"
+	@for file in benchmarks/[!_]*.py; do \
+		[ ! -f "$$file" ] || echo "  $$(basename "$$file" .py)"; done
+endif
+
+samples: setup ## Make sample_traces/ anew from real runs
+	@echo "samples: running every scenario and keeping its trace in sample_traces/"
+	@$(BIN)/python tools/make_samples.py
+
+wheel: setup ## Build the wheel into dist/ and check what is in it
+	@echo "wheel: building into dist/"
+	@rm -rf dist
+	@$(BIN)/python -m build --wheel --outdir dist . >/dev/null
+	@$(BIN)/check-wheel-contents dist/*.whl
+
+clean: ## Remove what building and checking made; .venv stays
+	@echo "clean: removing build outputs and caches"
+	@rm -rf build dist out htmlcov .coverage .coverage.* \
+		.hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@find . -name __pycache__ -not -path './.venv/*' -type d -prune -exec rm -rf {} +

@@ -1,0 +1,193 @@
+"""A process that has imported torch once and forks ranks from there.
+
+Importing torch costs seconds of CPU a process; on a small machine that is most of a short job's life.
+``cascade demo`` and the tests start ranks from a zygote, ``cascade run`` starts them afresh. The zygote
+is the ranks' parent and tells each agent the exit status of what it asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import socket
+import sys
+from pathlib import Path
+
+import msgspec
+
+
+class SpawnRequest(msgspec.Struct, frozen=True):
+    """Fork a rank with this command line and environment; stdout and stderr travel as descriptors."""
+
+    arguments: list[str]
+    environment: dict[str, str]
+    directory: str
+
+
+class Spawned(msgspec.Struct, frozen=True, tag="spawned"):
+    """Answer to a request."""
+
+    pid: int
+
+
+class Exited(msgspec.Struct, frozen=True, tag="exited"):
+    """A process that this connection asked for has ended."""
+
+    pid: int
+    status: int
+
+
+class ZygoteClient:
+    """An agent's connection to a zygote."""
+
+    def __init__(self, path: Path) -> None:
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket.connect(str(path))
+        self.exits: dict[int, int] = {}
+
+    @property
+    def fd(self) -> int:
+        """To poll on for exits."""
+        return self._socket.fileno()
+
+    def spawn(self, request: SpawnRequest) -> int:
+        """The new process's pid."""
+        payload = msgspec.msgpack.encode(request)
+        socket.send_fds(self._socket, [payload], [1, 2])
+        while True:
+            message = self._receive()
+            if isinstance(message, Spawned):
+                return message.pid
+            self.exits[message.pid] = message.status
+
+    def read_exits(self) -> None:
+        """Take in the exits that have been told, without waiting."""
+        self._socket.setblocking(False)
+        try:
+            while True:
+                message = self._receive()
+                if isinstance(message, Exited):
+                    self.exits[message.pid] = message.status
+        except (BlockingIOError, EOFError):
+            return
+        finally:
+            self._socket.setblocking(True)
+
+    def _receive(self) -> Spawned | Exited:
+        data = self._socket.recv(1 << 16)
+        if not data:
+            raise EOFError("the zygote is gone")
+        return msgspec.msgpack.decode(data, type=Spawned | Exited)
+
+
+def main() -> None:
+    """``python -m cascade_runtime.agent.zygote SOCKET``: listen, fork, reap, until the parent is gone."""
+    path = Path(sys.argv[1])
+    _preload()
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener.bind(str(path))
+    listener.listen(16)
+    wake, waker = socket.socketpair()
+    for end in (wake, waker):
+        end.setblocking(False)
+    signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    selector = selectors.DefaultSelector()
+    selector.register(listener, selectors.EVENT_READ)
+    selector.register(wake, selectors.EVENT_READ)
+    selector.register(sys.stdin, selectors.EVENT_READ)
+    owners: dict[int, socket.socket] = {}
+    clients: list[socket.socket] = []
+    while True:
+        for key, _ in selector.select():
+            if key.fileobj is listener:
+                client, _ = listener.accept()
+                clients.append(client)
+                selector.register(client, selectors.EVENT_READ)
+            elif key.fileobj is wake:
+                wake.recv(4096)
+                _reap(owners)
+            elif key.fileobj is sys.stdin:
+                return  # the parent closed our stdin: it is gone or done
+            elif isinstance(key.fileobj, socket.socket):
+                if not _serve(key.fileobj, owners, [listener, wake, waker, *clients]):
+                    selector.unregister(key.fileobj)
+                    clients.remove(key.fileobj)
+                    key.fileobj.close()
+
+
+def _preload() -> None:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    import torch
+    import torch._dynamo  # DistributedDataParallel's constructor would import it
+
+    import cascade_runtime.bootstrap
+    import cascade_runtime.rank.session
+
+    del torch, cascade_runtime
+
+
+def _serve(
+    client: socket.socket, owners: dict[int, socket.socket], inherited: list[socket.socket]
+) -> bool:
+    data, fds, _, _ = socket.recv_fds(client, 1 << 20, 2)
+    if not data:
+        return False
+    request = msgspec.msgpack.decode(data, type=SpawnRequest)
+    pid = os.fork()
+    if pid == 0:
+        _become_rank(request, fds, inherited)
+    for fd in fds:
+        os.close(fd)
+    owners[pid] = client
+    client.send(msgspec.msgpack.encode(Spawned(pid)))
+    return True
+
+
+def _become_rank(
+    request: SpawnRequest, fds: list[int], inherited: list[socket.socket]
+) -> None:
+    code = 70
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for end in inherited:
+            end.close()
+        for number, fd in enumerate(fds, start=1):
+            os.dup2(fd, number)
+            os.close(fd)
+        os.environ.clear()
+        os.environ.update(request.environment)
+        os.chdir(request.directory)
+        import torch
+
+        torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+        sys.argv = ["bootstrap", *request.arguments]
+        from cascade_runtime import bootstrap
+
+        bootstrap.run_and_leave()
+    finally:
+        os._exit(code)
+
+
+def _reap(owners: dict[int, socket.socket]) -> None:
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        owner = owners.pop(pid, None)
+        if owner is not None:
+            try:
+                owner.send(msgspec.msgpack.encode(Exited(pid, os.waitstatus_to_exitcode(status))))
+            except OSError:
+                continue
+
+
+if __name__ == "__main__":
+    main()
