@@ -106,7 +106,19 @@ def _leave_process(code: int) -> None:
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
+    _note_exit(code)
     os._exit(code)
+
+
+def _note_exit(code: int) -> None:
+    """For an agent that was started again and so is not our parent."""
+    run_dir, rank = os.environ.get("CASCADE_RUN_DIR"), os.environ.get("RANK")
+    if run_dir and rank:
+        incarnation = os.environ.get("CASCADE_INCARNATION", "0")
+        try:
+            Path(run_dir, f"exit-{rank}-{incarnation}").write_text(str(code))
+        except OSError:
+            return
 
 
 def run_and_leave() -> None:

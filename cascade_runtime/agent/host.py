@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 from collections import defaultdict
+from functools import partial
 from pathlib import Path
 
 from cascade_runtime.agent.config import JobConfig
@@ -137,7 +138,12 @@ class HostAgent:
         server = await asyncio.start_unix_server(self._on_connection, str(path), limit=1 << 20)
         for other in range(self.config.num_hosts):
             if other != self.index:
-                self.peers[other] = PeerLink(self.config.socket_path(other), self._hello())
+                self.peers[other] = PeerLink(
+                    self.config.socket_path(other),
+                    self._hello(),
+                    partial(self._greet, other),
+                    partial(self.peer_actors.pop, other, None),
+                )
         self._start_or_adopt()
         for view in self.walker.log:
             self.reconciler.install(view)
@@ -245,6 +251,8 @@ class HostAgent:
                 self._perform()
         except (ValueError, OSError) as error:
             self._say(f"dropping a connection: {error}")
+        except asyncio.CancelledError:
+            return  # the job is over
         finally:
             writer.close()
             if who is not None and self.connections.get(who) is writer:
@@ -270,15 +278,19 @@ class HostAgent:
 
     def _on_agent_hello(self, hello: AgentHello) -> None:
         self.peer_actors[hello.index] = hello.actor
-        peer = self.peers[hello.index]
-        if self.attached and peer.up:
-            peer.send(pack_frame(Attached(sorted(self._local(self.attached)))))
         if self.walker.log:
             self.walker.on_message(hello.index, Lag(hello.epoch))
-            for actor in self._local(self.leaving):
-                self._send(hello.index, Leave(actor, 0))
-            for trigger in self.triggers:
-                self._send(hello.index, trigger)
+        self._greet(hello.index)
+
+    def _greet(self, index: int) -> None:
+        """A peer can be reached (again): tell it what this host knows and it may have missed."""
+        if index not in self.peer_actors or not self.peers[index].up:
+            return
+        self.peers[index].send(pack_frame(Attached(self._local(self.attached))))
+        for actor in self._local(self.leaving):
+            self._send(index, Leave(actor, 0))
+        for trigger in self.triggers:
+            self._send(index, trigger)
         self._perform()
 
     # ---- ranks -----------------------------------------------------------------------------------
@@ -447,8 +459,8 @@ class HostAgent:
                 self.attached.update(actors)
                 self._try_first_view()
             case Trigger():
-                self.triggers.append(body)
-                self._last_said = 0.0
+                if body not in self.triggers:
+                    self.triggers.append(body)
             case Leave(actor=actor):
                 self.leaving.add(actor)
             case Round():

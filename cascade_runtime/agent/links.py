@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from cascade_runtime.agent.protocol import LENGTH, MAX_FRAME, Frame, unpack_frame
@@ -32,11 +32,14 @@ class PeerLink:
 
     RETRY_S = 0.02
 
-    def __init__(self, path: Path, hello: bytes) -> None:
+    def __init__(
+        self, path: Path, hello: bytes, on_up: Callable[[], None], on_down: Callable[[], None]
+    ) -> None:
         self._path = path
         self._hello = hello
+        self._on_up = on_up
+        self._on_down = on_down
         self._writer: asyncio.StreamWriter | None = None
-        self.connected = asyncio.Event()
         self.ever_connected = False
         self.down_since: float | None = None
         self._task = asyncio.create_task(self._keep())
@@ -71,10 +74,13 @@ class PeerLink:
             self._writer = writer
             self.ever_connected = True
             self.down_since = None
-            self.connected.set()
-            await reader.read()  # nothing is sent this way: returns at the end of the connection
+            self._on_up()
+            try:
+                await reader.read()  # nothing is sent this way: returns at the connection's end
+            except OSError:
+                pass  # reset, with frames unread: an end like any other
             self._writer = None
-            self.connected.clear()
+            self._on_down()
             self.down_since = loop.time()
             writer.close()
 

@@ -133,7 +133,10 @@ def _preload() -> None:
 def _serve(
     client: socket.socket, owners: dict[int, socket.socket], inherited: list[socket.socket]
 ) -> bool:
-    data, fds, _, _ = socket.recv_fds(client, 1 << 20, 2)
+    try:
+        data, fds, _, _ = socket.recv_fds(client, 1 << 20, 2)
+    except ConnectionError:
+        return False
     if not data:
         return False
     request = msgspec.msgpack.decode(data, type=SpawnRequest)
