@@ -17,6 +17,7 @@ from typing import NamedTuple
 _WORD = struct.Struct("<qqqq")
 
 PHASES = ("starting", "forward", "backward", "waiting", "halted", "leaving")
+STARTING, FORWARD, BACKWARD, WAITING, HALTED, LEAVING = range(len(PHASES))
 
 
 class Progress(NamedTuple):

@@ -23,6 +23,8 @@ class ModelObjects:
         module: the model (inside DDP).
         optimizer: its optimizer; the state is read when a digest is asked for.
         piece_bytes: largest size of one ``params/<i>``, in bytes.
+        with_buffers: False where nothing keeps the buffers equal between steps (plain DDP broadcasts
+            them only when the next forward begins).
     """
 
     def __init__(
@@ -30,9 +32,11 @@ class ModelObjects:
         module: torch.nn.Module,
         optimizer: torch.optim.Optimizer,
         piece_bytes: int = PIECE_BYTES,
+        *,
+        with_buffers: bool = True,
     ) -> None:
         self._params = list(module.named_parameters())
-        self._buffers = list(module.named_buffers())
+        self._buffers = list(module.named_buffers()) if with_buffers else []
         self._optimizer = optimizer
         self._pieces = list(_cut((p for _, p in self._params), piece_bytes))
         self.names = [f"params/{i}" for i in range(len(self._pieces))]

@@ -13,6 +13,7 @@ import torch.distributed as dist
 
 from cascade_runtime.agent.control_log import comm_id_of
 from cascade_runtime.agent.protocol import Commit, Halt, Halted, Leave, Message, Proposed
+from cascade_runtime.progress import FORWARD, WAITING
 from cascade_runtime.rank.guard import guarded
 from cascade_runtime.rank.link import AgentLink
 from cascade_runtime.rank.member import Member
@@ -63,6 +64,7 @@ class StepObserver:
         if bucket.is_last():
             self.member.issue()
             self._step_decided = True
+            self.member.tell_progress(WAITING)
         self._cseq += 1
         return self._recorder.entered(
             self._comm_id,
@@ -79,6 +81,7 @@ class StepObserver:
         if not self._in_step:
             self._in_step = True
             self.member.begin_step()
+            self.member.tell_progress(FORWARD)
 
     @guarded()
     def end_step(self) -> None:

@@ -29,6 +29,7 @@ from cascade_runtime.agent.protocol import (
     Settle,
     Stuck,
 )
+from cascade_runtime.progress import BACKWARD, FORWARD, HALTED, LEAVING, WAITING
 from cascade_runtime.rank.groups import (
     OPERATION_TIMEOUT,
     Group,
@@ -51,7 +52,6 @@ STUCK_AFTER_S = 2.0
 """A collective that failed although nobody died: ask for a new epoch after this."""
 
 BROKEN_PATIENCE_S = 60.0
-_FORWARD, _BACKWARD, _WAITING, _HALTED, _LEAVING = 1, 2, 3, 4, 5
 
 
 class Part:
@@ -95,6 +95,7 @@ class StepReducer:
         self._pools: list[dict[str, torch.Tensor]] = [{}, {}]
         self._step_decided = False
         self._in_step = False
+        self._all_buckets = False
         self._layout: str | None = None
         self._wakeup = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.left = False
@@ -110,11 +111,12 @@ class StepReducer:
         last = bucket.is_last()
         part = self._bucket_part(bucket)
         self._parts.append(part)
+        self._all_buckets = last
         if last:
             if self.member.objects.buffers:
                 self._parts.append(self._buffers_part())
             self.member.issue()
-            self.member.tell_progress(_WAITING)
+            self.member.tell_progress(WAITING)
         for open_part in self._parts:
             if open_part.work is None:
                 self._launch(open_part)
@@ -131,7 +133,7 @@ class StepReducer:
         if not self._in_step:
             self._in_step = True
             self.member.begin_step()
-            self.member.tell_progress(_FORWARD)
+            self.member.tell_progress(FORWARD)
 
     def end_step(self) -> None:
         """After the optimizer's step."""
@@ -143,10 +145,10 @@ class StepReducer:
 
     def _begin_backward(self) -> None:
         self._parts = []
-        self._step_decided = False
+        self._step_decided = self._all_buckets = False
         if not self._in_step:  # a backward without a forward of the wrapped module
             self.begin_forward()
-        self.member.tell_progress(_BACKWARD)
+        self.member.tell_progress(BACKWARD)
 
     def _bucket_part(self, bucket: dist.GradBucket) -> Part:
         local = bucket.buffer()
@@ -260,6 +262,7 @@ class StepReducer:
             else:
                 part.future.set_result(part.scratch)
         self._kept, self._parts = self._parts, []
+        self._all_buckets = False
 
     def _decide(self) -> None:
         """The open step's last bucket is done: rows, and the step counts."""
@@ -270,7 +273,7 @@ class StepReducer:
             self._recorder.done(part.entered_seq, part.complete_ns, digest)
         self.member.decide()
         self._step_decided = True
-        self.member.tell_progress(_BACKWARD)
+        self.member.tell_progress(BACKWARD)
 
     def _unpack_buffers(self, packed: torch.Tensor) -> None:
         first = 0
@@ -333,7 +336,7 @@ class StepReducer:
         """Say that this rank's job is done and serve the walk until a view without it is committed."""
         member = self.member
         member.leaving = True
-        member.tell_progress(_LEAVING)
+        member.tell_progress(LEAVING)
         if not member.strong:
             member.reconcile()
         self._link.send(Leave(member.actor, member.decided))
@@ -384,11 +387,13 @@ class StepReducer:
 
     def _answer(self) -> None:
         member = self.member
-        member.tell_progress(_HALTED)
+        member.tell_progress(HALTED)
         launched_all = bool(self._parts) and all(p.work is not None for p in self._parts)
         self._link.send(Halted(member.facts(launched_all)))
-        # After the answer, so that the agents' round trip hides it.
-        member.digest_cut(step_open=self._in_step and not self._step_decided)
+        # After the answer, so that the agents' round trip hides it. Not between a step's decision and
+        # the optimizer's step: the frontier covers the step there and the parameters do not yet.
+        if not (self._step_decided and self._parts):
+            member.digest_cut(step_open=self._in_step)
 
     def _drain(self, step: int) -> Message | None:
         """Nobody died and others decided ``step``: finish it on the old group."""
@@ -431,6 +436,9 @@ class StepReducer:
         if view.source is not None and not self._roll_forward():
             return False
         if not self._step_decided:
+            if self._all_buckets:
+                # The author may be another now, or its dots were voided: issue before the launch.
+                self.member.issue()
             for part in self._parts:
                 self._launch(part)
         return True

@@ -90,7 +90,7 @@ class Session:
                 hint="this release covers models replicated over all ranks",
             )
         actor = Actor(int(os.environ["RANK"]), int(os.environ.get("CASCADE_INCARNATION", "0")))
-        objects = ModelObjects(model.module, optimizer)
+        objects = ModelObjects(model.module, optimizer, with_buffers=mode == "enforce")
         recorder = Recorder(Path(config.trace_dir) / "spool", config.run_id, actor)
         agent = int(os.environ["CASCADE_AGENT"])
         _first_rows(recorder, config, agent, objects)
