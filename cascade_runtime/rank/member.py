@@ -113,15 +113,12 @@ class Member:
         record = self._recorder
         record.set_step(self.decided + 1)
         record.steps("begin")
-        names = self.objects.names
+        names = self.objects.readable
         if self.strong:
-            version, dots = self.version, self._last_dots
-            for i, name in enumerate(self.objects.readable):
-                record.reads(name, "forward", dots[i], version)
+            record.reads(names, "forward", self._last_dots[: len(names)], self.version)
         else:
-            frontier = self.frontier.dots()
-            for name in names[: len(self.objects.readable)]:
-                record.reads(name, "forward", None, None, frontier)
+            nothing = [None] * len(names)
+            record.reads(names, "forward", nothing, None, self.frontier.dots())
 
     def open_dots(self) -> list[Dot]:
         """The dots of the open step, one an object: the author's next."""
@@ -137,10 +134,11 @@ class Member:
             return
         version = self.version + 1 if self.strong else None
         dots, deps = self.open_dots(), self._nearest_deps()
-        for i, (name, dot) in enumerate(zip(self.objects.names, dots, strict=True)):
-            size = self.objects.num_bytes(i)
-            self._recorder.updates("issued", name, dot, version, deps, size)
+        self._recorder.updates("issued", self.objects.names, dots, version, deps, self._sizes())
         self.issued = dots[-1].counter
+
+    def _sizes(self) -> list[int]:
+        return [self.objects.num_bytes(i) for i in range(len(self.objects.names))]
 
     def _nearest_deps(self) -> list[Dot]:
         """Below STRONG: nearest dots of other origins folded here since this author's last issue."""
@@ -162,9 +160,10 @@ class Member:
     def _apply(self, dots: list[Dot]) -> None:
         self.version += 1
         version = self.version if self.strong else None
-        for i, (name, dot) in enumerate(zip(self.objects.names, dots, strict=True)):
-            self._recorder.updates("applied", name, dot, version, [], None)
-            self._last_dots[i] = dot
+        self._recorder.updates(
+            "applied", self.objects.names, dots, version, [], [None] * len(dots)
+        )
+        self._last_dots = list(dots)
         self.frontier.cover(dots[-1])
 
     def end_step(self) -> None:
@@ -282,10 +281,8 @@ class Member:
 
     def _discard(self, dots: list[Dot]) -> None:
         names = self.objects.names
-        for dot in dots:
-            self._recorder.updates(
-                "discarded", names[(dot.counter - 1) % len(names)], dot, None, [], None
-            )
+        named = [names[(d.counter - 1) % len(names)] for d in dots]
+        self._recorder.updates("discarded", named, dots, None, [], [None] * len(dots))
         for dot in dots:
             # A living author goes on after its voided dots; a dead one has no next.
             if dot.actor in self.view.members:
@@ -295,10 +292,9 @@ class Member:
         """The climb's fold: an update of its own per object, which the first STRONG reads name."""
         dots = self.open_dots()
         if self.actor == self.author:
-            for i, (name, dot) in enumerate(zip(self.objects.names, dots, strict=True)):
-                self._recorder.updates(
-                    "issued", name, dot, self.version + 1, [], self.objects.num_bytes(i)
-                )
+            self._recorder.updates(
+                "issued", self.objects.names, dots, self.version + 1, [], self._sizes()
+            )
             self.issued = dots[-1].counter
         self._apply(dots)
 

@@ -43,6 +43,7 @@ class ModelObjects:
         if self._buffers:
             self.names.append("buffers")
         self.names.append("optim")
+        self._sizes = [_bytes_of(self._piece_tensors(i)) for i in range(len(self._pieces))]
         self.readable = self.names[:-1]
         """Objects that a forward pass reads."""
 
@@ -61,10 +62,10 @@ class ModelObjects:
     def num_bytes(self, index: int) -> int:
         """Size of object ``index`` of ``names``, in bytes (optimizer state as it is now)."""
         if index < len(self._pieces):
-            return sum(t.numel() * t.element_size() for t in self._piece_tensors(index))
+            return self._sizes[index]
         if self.names[index] == "buffers":
-            return sum(b.numel() * b.element_size() for b in self.buffers)
-        return sum(t.numel() * t.element_size() for t in _tensors(self._optimizer.state))
+            return _bytes_of(self.buffers)
+        return _bytes_of(_tensors(self._optimizer.state))
 
     def digest(self, index: int) -> str:
         """XXH3-128 of object ``index``'s bytes, hex. Equal bytes on two members, equal digests."""
@@ -119,6 +120,10 @@ def _hash_state(hasher: xxhash.xxh3_128, state: Any) -> None:
             hasher.update(raw_bytes(value))
         else:
             hasher.update(repr(value).encode())
+
+
+def _bytes_of(tensors: Iterable[torch.Tensor]) -> int:
+    return sum(t.numel() * t.element_size() for t in tensors)
 
 
 def _tensors(state: Any) -> Iterator[torch.Tensor]:
