@@ -28,6 +28,10 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True):
     zygote: str | None = None
     """Socket of a process to fork ranks from (see zygote.py); None starts them afresh."""
 
+    def forking_from(self, zygote: Path) -> JobConfig:
+        """The same job with its ranks forked from a zygote."""
+        return msgspec.structs.replace(self, zygote=str(zygote))
+
     def agent_rank(self, index: int) -> int:
         """Agents count after the ranks."""
         return self.num_ranks + index

@@ -52,7 +52,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=80)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--save", type=Path, help="folder for each rank's final parameters")
-    parser.add_argument("--pause-ms", type=float, default=0.0, help="per step, for watching it live")
+    parser.add_argument(
+        "--pause-ms", type=float, default=0.0, help="per step, for watching it live"
+    )
     arguments = parser.parse_args()
 
     torch.set_num_threads(1)
