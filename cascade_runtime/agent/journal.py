@@ -16,7 +16,7 @@ import msgspec
 from cascade_runtime.agent.protocol import Ballot, DebtInfo, Facts, View
 from cascade_runtime.agent.walk import NO_BALLOT
 from cascade_runtime.vocabulary import spool_format
-from cascade_runtime.vocabulary.identity import Actor
+from cascade_runtime.vocabulary.identity import Actor, EventRef
 
 
 class Memory(msgspec.Struct):
@@ -25,10 +25,14 @@ class Memory(msgspec.Struct):
     num_starts: int = 0
     promised: Ballot = NO_BALLOT
     accepted: tuple[Ballot, View] | None = None
+    walking: bool = False
+    """A ballot was promised and no view committed since: members may stand halted."""
     views: list[View] = []
     spawned: dict[int, tuple[Actor, int]] = {}
     """Rank -> (actor, pid) of the newest incarnation."""
     dead: list[tuple[Actor, Facts]] = []
+    evidence: dict[Actor, EventRef] = {}
+    """Dead rank -> the first row that was written of its death."""
     exited: list[tuple[Actor, int]] = []
     debts: dict[str, DebtInfo] = {}
 
@@ -86,15 +90,20 @@ def _apply(memory: Memory, payload: bytes) -> None:
             memory.num_starts += 1
         case "promised":
             memory.promised = msgspec.convert(value, Ballot)
+            memory.walking = True
         case "accepted":
             memory.accepted = msgspec.convert(value, tuple[Ballot, View])
         case "committed":
             memory.views.append(msgspec.convert(value, View))
+            memory.walking = False
         case "spawned":
             actor, pid = msgspec.convert(value, tuple[Actor, int])
             memory.spawned[actor.rank] = (actor, pid)
         case "dead":
             memory.dead.append(msgspec.convert(value, tuple[Actor, Facts]))
+        case "evidence":
+            actor, ref = msgspec.convert(value, tuple[Actor, EventRef])
+            memory.evidence.setdefault(actor, ref)
         case "exited":
             memory.exited.append(msgspec.convert(value, tuple[Actor, int]))
         case "debt_opened":

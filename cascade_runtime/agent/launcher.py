@@ -92,7 +92,7 @@ def make_config(
         policy=policy,
         trace_dir=str(trace_dir),
         run_dir=run_dir,
-        host=socket.gethostname(),
+        host=os.environ.get("CASCADE_HOST_NAME") or socket.gethostname(),
         command=[str(script.resolve()), *command[1:]],
         master_port=_free_port(),
         env=env or {},
@@ -235,8 +235,10 @@ class Zygote:
 
     def __exit__(self, *ignored: object) -> None:
         """Stop it."""
-        if self._process is not None and self._process.stdin is not None:
-            self._process.stdin.close()
+        if self._process is not None:
+            for pipe in (self._process.stdin, self._process.stdout):
+                if pipe is not None:
+                    pipe.close()
             self._process.wait()
 
 

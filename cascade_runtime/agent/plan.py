@@ -7,9 +7,22 @@ from typing import NamedTuple
 
 from cascade_runtime.agent.protocol import Facts, Trigger, View
 from cascade_runtime.vocabulary.fault import FaultEvent
-from cascade_runtime.vocabulary.identity import Actor, Clock, Dot
+from cascade_runtime.vocabulary.identity import Actor, Clock, Dot, EventRef
 from cascade_runtime.vocabulary.policy import Decision, Policy
 from cascade_runtime.vocabulary.regime import Regime
+
+
+def judged(trigger: Trigger, views: Iterable[View]) -> bool:
+    """True when one of ``views`` answers the trigger: it points at evidence of it.
+
+    A death that a walk met before anybody had told of it is answered by the view that removes it.
+    """
+    for view in views:
+        if any(ref in view.evidence for ref in trigger.evidence):
+            return True
+        if view.member_reason == "failed" and not view.evidence and trigger.subject in view.departed:
+            return True
+    return False
 
 
 class Drains(NamedTuple):
@@ -67,10 +80,13 @@ def plan_next(
         )
         return Plan(view, None, None)
     debts = list(open_debts)
+    answered: list[EventRef] = []
     for trigger in triggers:
         if trigger.fault is None:
             continue
         decision = policy.decide(current.regime, trigger.fault, debts)
+        if not decision.changed and trigger.fault is FaultEvent.GPU_FAIL_STOP:
+            answered += trigger.evidence
         if decision.changed:
             view = View(
                 epoch=current.epoch + 1,
@@ -81,7 +97,7 @@ def plan_next(
                 fault=trigger.fault,
                 reason=trigger.reason,
                 proposer=proposer,
-                evidence=trigger.evidence,
+                evidence=_evidence(trigger, triggers),
                 cut_step=cut,
                 # The climb's fold takes the author's next dots, so open ones are void: the step is
                 # issued again, in the new regime.
@@ -97,6 +113,7 @@ def plan_next(
         cohorts=list(current.cohorts),
         reason="nothing to change",
         proposer=proposer,
+        evidence=answered,  # deaths that the policy has no move for: judged all the same
         cut_step=cut,
         in_flight=_in_flight(current, facts, cut),
     )
@@ -128,7 +145,7 @@ def _after_deaths(
         fault=FaultEvent.GPU_FAIL_STOP if decision.changed else None,
         reason=trigger.reason if trigger else f"{_ranks(dead)} died",
         proposer=proposer,
-        evidence=list(trigger.evidence) if trigger else [],
+        evidence=_evidence(trigger, triggers) if trigger else [],
         departed=dead,
         member_reason="failed",
         cut_step=cut,
@@ -138,6 +155,14 @@ def _after_deaths(
         in_flight=_in_flight(current, facts, cut),
     )
     return Plan(view, trigger, decision)
+
+
+def _evidence(trigger: Trigger, triggers: Sequence[Trigger]) -> list[EventRef]:
+    """All that was told about the subject of a death: an actor dies once, so it is judged once."""
+    if trigger.subject is None:
+        return list(trigger.evidence)
+    about = [t for t in triggers if (t.fault, t.subject) == (trigger.fault, trigger.subject)]
+    return list(dict.fromkeys(ref for t in about for ref in t.evidence))
 
 
 def _authors(view: View) -> list[Actor]:

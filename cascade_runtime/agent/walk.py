@@ -40,10 +40,11 @@ class Send(NamedTuple):
 
 
 class HaltLocal(NamedTuple):
-    """Halt these local members; tell their facts with ``on_facts``."""
+    """Halt these local members; tell their facts with ``on_facts``, and ``ask`` with them."""
 
     graceful: bool
     ranks: list[Actor]
+    ask: int = 0
 
 
 class DrainLocal(NamedTuple):
@@ -51,6 +52,7 @@ class DrainLocal(NamedTuple):
 
     step: int
     ranks: list[Actor]
+    ask: int = 0
 
 
 class AskLocal(NamedTuple):
@@ -115,6 +117,11 @@ class Walker:
         self._query_from = -1
         self._acks: set[Actor] = set()
         self._asked = False
+        # Every halt and drain has a number: an answer to one from before the last drain, or from
+        # before this epoch, says where the rank was and not where it is.
+        self._last_ask = 0
+        self._first_ask = 0
+        self._drain_asks: dict[Actor, int] = {}
         # As coordinator:
         self._ballot: Ballot | None = None
         self._graceful = True
@@ -122,6 +129,8 @@ class Walker:
         self._proposal: View | None = None
         self._accepts: dict[int, set[Actor]] = {}
         self._suspects: frozenset[int] = frozenset()
+        self._drained = False
+        self._interrupted = False
 
     # ---- reading ---------------------------------------------------------------------------------
 
@@ -138,7 +147,8 @@ class Walker:
     @property
     def walking(self) -> bool:
         """A ballot for the next epoch is under way here, or local members stand halted by one."""
-        return bool(self._query or self._ballot or self.accepted or self.halted)
+        under_way = self._query or self._ballot or self.accepted or self.halted
+        return bool(under_way or self._interrupted)
 
     @property
     def coordinating(self) -> bool:
@@ -167,11 +177,21 @@ class Walker:
     # ---- starting --------------------------------------------------------------------------------
 
     def restore(
-        self, log: Sequence[View], promised: Ballot, accepted: tuple[Ballot, View] | None
+        self,
+        log: Sequence[View],
+        promised: Ballot,
+        accepted: tuple[Ballot, View] | None,
+        num_starts: int = 0,
+        walking: bool = False,
     ) -> None:
-        """State from the journal, before anything else is called."""
+        """State from the journal, before anything else is called.
+
+        ``walking``: the last life ended inside a walk, and its reason may have ended with it.
+        """
+        self._interrupted = walking
         self.log = list(log)
         self.promised = promised
+        self._last_ask = self._first_ask = num_starts << 32  # above those of earlier lives
         if accepted is not None and accepted[1].epoch == len(self.log):
             self.accepted = accepted
 
@@ -191,6 +211,7 @@ class Walker:
         self._answers.clear()
         self._accepts.clear()
         self._proposal = None
+        self._drained = False
         self._broadcast(Query(ballot, self.epoch + 1, graceful))
 
     def retry(self) -> None:
@@ -214,12 +235,21 @@ class Walker:
 
     # ---- local members ---------------------------------------------------------------------------
 
-    def on_facts(self, actor: Actor, facts: Facts) -> None:
-        """A local member halted (or answers again)."""
+    def on_facts(self, actor: Actor, facts: Facts, ask: int | None = None) -> None:
+        """A local member halted (or answers again); ``ask`` is that of the effect it answers."""
         if actor in self.dead:
+            return
+        if ask is not None and ask < max(self._first_ask, self._drain_asks.get(actor, 0)):
             return
         self.halted[actor] = facts
         self._try_answer()
+
+    def on_hello(self, actor: Actor) -> None:
+        """A local member is connected anew; what it was asked before may be lost."""
+        if self.accepted is not None and self._query is None:
+            self._effects.append(AskLocal(self.accepted[1], self.accepted[0], [actor]))
+        elif self.walking and actor not in self.halted:
+            self._halt(False, [actor])
 
     def on_death(self, actor: Actor, facts: Facts) -> None:
         """A local member is certified dead."""
@@ -254,6 +284,8 @@ class Walker:
             case History():
                 for view in message.views:
                     self._install(view)
+                if message.views and message.views[-1].epoch > self.epoch:
+                    self._send(sender, Lag(self.epoch))
             case Lag():
                 self._teach(sender, message.epoch)
             case _:
@@ -271,8 +303,12 @@ class Walker:
         self._query, self._query_from = query, sender
         missing = [m for m in self.local_members() if m not in self.halted and m not in self.dead]
         if missing:
-            self._effects.append(HaltLocal(query.graceful, missing))
+            self._halt(query.graceful, missing)
         self._try_answer()
+
+    def _halt(self, graceful: bool, ranks: list[Actor]) -> None:
+        self._last_ask += 1
+        self._effects.append(HaltLocal(graceful, ranks, self._last_ask))
 
     def _try_answer(self) -> None:
         if self._query is None:
@@ -310,6 +346,10 @@ class Walker:
             view = max(accepted, key=lambda pair: pair[0])[1]
             self._propose(view, None)
             return
+        if self._drained and any(m not in facts or facts[m].dead for m in self.view.members):
+            # Members that were let go may have moved since they answered: ask all of them again.
+            self._begin(Ballot(self._ballot.number + 1, self.index), graceful=False)
+            return
         plan = self._planner(self.view, facts)
         match plan:
             case Drains():
@@ -326,6 +366,7 @@ class Walker:
 
     def _drain(self, drains: Drains) -> None:
         assert self._ballot is not None
+        self._drained = True
         for index in sorted({self._host_of(r) for r in drains.ranks}):
             ranks = [r for r in drains.ranks if self._host_of(r) == index]
             self._answers.pop(index, None)
@@ -340,11 +381,17 @@ class Walker:
         for rank in ranks:
             del self.halted[rank]
         if ranks:
-            self._effects.append(DrainLocal(message.step, ranks))
+            self._last_ask += 1
+            self._drain_asks.update(dict.fromkeys(ranks, self._last_ask))
+            self._effects.append(DrainLocal(message.step, ranks, self._last_ask))
         self._try_answer()
 
     def _on_propose(self, sender: int, message: Propose) -> None:
-        if not self._current(sender, message.view.epoch) or message.ballot < self.promised:
+        if not self._current(sender, message.view.epoch):
+            return
+        if message.ballot < self.promised:
+            # Whoever holds the higher ballot may be gone, so the sender must learn of it.
+            self._send(sender, Rejected(message.ballot, message.view.epoch, self.promised))
             return
         again = self.accepted is not None and self.accepted[0] == message.ballot
         if not again:
@@ -431,6 +478,9 @@ class Walker:
         self.halted.clear()
         self._acks.clear()
         self._asked = False
+        self._first_ask = self._last_ask + 1
+        self._drain_asks.clear()
+        self._interrupted = False
         self._query = None
         self._ballot = None
         self._proposal = None

@@ -95,6 +95,7 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     sys.stdout.write("ready\n")
     sys.stdout.flush()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the parent listens no longer
     selector = selectors.DefaultSelector()
     selector.register(listener, selectors.EVENT_READ)
     selector.register(wake, selectors.EVENT_READ)

@@ -39,7 +39,7 @@ def build_optimizer(model: nn.Module) -> torch.optim.Optimizer:
 
 
 def batch_of(seed: int, rank: int, step: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Inputs (BATCH, 64) float32 and labels (BATCH,) int64 of one rank's step."""
+    """Inputs (BATCH, 64) of the default dtype and labels (BATCH,) int64 of one rank's step."""
     generator = torch.Generator().manual_seed(seed * 1_000_003 + rank * 10_007 + step)
     inputs = torch.randn(BATCH, 64, generator=generator)
     teacher = torch.randn(64, CLASSES, generator=torch.Generator().manual_seed(seed))
@@ -55,9 +55,11 @@ def main() -> None:
     parser.add_argument(
         "--pause-ms", type=float, default=0.0, help="per step, for watching it live"
     )
+    parser.add_argument("--dtype", choices=("float32", "float64"), default="float32")
     arguments = parser.parse_args()
 
     torch.set_num_threads(1)
+    torch.set_default_dtype(getattr(torch, arguments.dtype))
     dist.init_process_group("gloo")
     rank = int(os.environ["RANK"])
     model = DistributedDataParallel(build_model(arguments.seed), bucket_cap_mb=0.1)

@@ -1,0 +1,68 @@
+"""``cascade analyze``: the verdict on a trace, with its witnesses, on the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+from dashboard.commands._verb import Verb
+
+if TYPE_CHECKING:
+    from cascade_runtime.vocabulary.report import Report
+
+EXITS = {"ok": 0, "violated": 1, "unknown": 3}
+"""Exit code by verdict; 2 is bad input or usage."""
+
+_WIDEST = 110
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument(
+        "trace", metavar="TRACE", help="a trace folder, a .cascade.zip, or a sample"
+    )
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.add_argument("--write", action="store_true", help="add results/ to the trace")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the report; 0 ok, 1 violated, 3 unknown.
+
+    Raises:
+        BadTrace: no such trace or sample, or one that cannot be read.
+        BadUsage: ``--write`` on a zip or a read-only folder.
+    """
+    from analyzer import analyze
+    from collector.storage.samples import resolve_trace
+    from collector.storage.trace_folder import open_trace
+    from collector.storage.trace_writer import write_results
+
+    path = resolve_trace(args.trace)
+    with open_trace(path) as source:
+        analysis = analyze(source)
+    if args.write:
+        write_results(path, analysis.results)
+    print_report(analysis.report, as_json=args.json)
+    return EXITS[analysis.report.verdict]
+
+
+def print_report(report: Report, *, as_json: bool) -> None:
+    """Print a report for people, or as JSON."""
+    if as_json:
+        import msgspec
+
+        print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
+        return
+    from analyzer.render import render
+
+    width = min(_WIDEST, shutil.get_terminal_size().columns)
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    print(render(report, width=width, colour=colour), end="")
+
+
+PLUGIN = Verb(
+    "analyze", "ask", "say whether a promise was broken, and who made whom wait", add_arguments, run
+)

@@ -1,0 +1,97 @@
+"""The same training in one process, with the contributions that the trace says each step had."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+from dashboard.demo import train
+from tests.runtime.jobs import FinishedJob
+
+
+def contributors(job: FinishedJob) -> dict[int, list[int]]:
+    """Ranks whose gradients are in each decided step: the cohort of the epoch that first decided it."""
+    cohorts: dict[int, list[int]] = {}
+    for row in job.rows("groups"):
+        if (row["label"] or "").startswith("cohort/"):
+            cohorts[int(row["label"].split("/")[1])] = [m["rank"] for m in row["members"]]
+    folds = _folds(job)
+    first: dict[int, int] = {}
+    for row in job.rows("updates"):
+        if row["action"] != "applied" or row["object"] != "params/0":
+            continue
+        if (row["origin_rank"], row["counter"]) in folds:
+            continue
+        step = row["step"]
+        first[step] = min(first.get(step, row["epoch"]), row["epoch"])
+    return {step: cohorts[epoch] for step, epoch in first.items()}
+
+
+def _folds(job: FinishedJob) -> set[tuple[int, int]]:
+    """A climb's fold is the first update that the author issues in the epoch it climbed to."""
+    climbed = {
+        r["new_epoch"]
+        for r in job.rows("transitions")
+        if r["phase"] == "committed" and (r["from_regime"], r["to_regime"]) == ("CAUSAL", "STRONG")
+    }
+    issued = [r for r in job.rows("updates") if r["action"] == "issued"]
+    folds = set()
+    for epoch in climbed:
+        mine = [r for r in issued if r["epoch"] == epoch and r["object"] == "params/0"]
+        first = min(mine, key=lambda r: r["seq"])
+        folds.add((first["origin_rank"], first["counter"]))
+    return folds
+
+
+def train_reference(steps: dict[int, list[int]], seed: int) -> dict[str, torch.Tensor]:
+    """Final state (float64) after the given contributors trained each step."""
+    torch.set_num_threads(1)
+    torch.set_default_dtype(torch.float64)
+    try:
+        return _train(steps, seed)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def _train(steps: dict[int, list[int]], seed: int) -> dict[str, torch.Tensor]:
+    model = train.build_model(seed)
+    optimizer = train.build_optimizer(model)
+    for step in sorted(steps):
+        _one_step(model, optimizer, steps[step], seed, step)
+    return model.state_dict()
+
+
+def _one_step(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    ranks: Sequence[int],
+    seed: int,
+    step: int,
+) -> None:
+    loss_of = nn.CrossEntropyLoss()
+    sums = [torch.zeros_like(p) for p in model.parameters()]
+    buffers = None
+    for rank in sorted(ranks):
+        replica = copy.deepcopy(model)
+        inputs, labels = train.batch_of(seed, rank, step)
+        replica.zero_grad()
+        loss_of(replica(inputs), labels).backward()
+        for total, parameter in zip(sums, replica.parameters(), strict=True):
+            assert parameter.grad is not None
+            total += parameter.grad / len(ranks)
+        if buffers is None:  # the cohort's author, its lowest member, gives the buffers
+            buffers = [b.clone() for b in replica.buffers()]
+    for parameter, total in zip(model.parameters(), sums, strict=True):
+        parameter.grad = total
+    optimizer.step()
+    with torch.no_grad():
+        for mine, told in zip(model.buffers(), buffers or [], strict=True):
+            mine.copy_(told)
+
+
+def largest_difference(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> float:
+    """Over all tensors, in absolute terms."""
+    return max(float((a[k].double() - b[k].double()).abs().max()) for k in a)
