@@ -82,8 +82,9 @@ def main() -> int:
         if code == 0:
             job.finish()
     except CascadeError as error:
-        sys.stderr.write(f"cascade: rank {os.environ.get('RANK', '?')}: {error}\n")
         code = error.exit_code
+        if not _note("refusal", str(error)):
+            sys.stderr.write(f"cascade: {error}\n")
     except BaseException:
         traceback.print_exc()
         code = 1
@@ -106,19 +107,21 @@ def _leave_process(code: int) -> None:
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
-    _note_exit(code)
+    _note("exit", str(code))  # for an agent that was started again and so is not our parent
     os._exit(code)
 
 
-def _note_exit(code: int) -> None:
-    """For an agent that was started again and so is not our parent."""
+def _note(what: str, text: str) -> bool:
+    """Leave a note for the agent (its JobConfig names the files); False when there is no agent."""
     run_dir, rank = os.environ.get("CASCADE_RUN_DIR"), os.environ.get("RANK")
-    if run_dir and rank:
-        incarnation = os.environ.get("CASCADE_INCARNATION", "0")
-        try:
-            Path(run_dir, f"exit-{rank}-{incarnation}").write_text(str(code))
-        except OSError:
-            return
+    if not run_dir or not rank:
+        return False
+    incarnation = os.environ.get("CASCADE_INCARNATION", "0")
+    try:
+        Path(run_dir, f"{what}-{rank}-{incarnation}").write_text(text)
+    except OSError:
+        return False
+    return True
 
 
 def run_and_leave() -> None:

@@ -62,6 +62,10 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True):
         """Where the launcher notes the exit status of a rank whose agent is gone."""
         return Path(self.run_dir) / f"exit-{actor.rank}-{actor.incarnation}"
 
+    def refusal_path(self, actor: Actor) -> Path:
+        """Where a rank that cannot be attached says why, for its agent to tell once."""
+        return Path(self.run_dir) / f"refusal-{actor.rank}-{actor.incarnation}"
+
     def progress_path(self, actor: Actor) -> Path:
         """The rank's progress word."""
         return Path(self.run_dir) / f"progress-{actor.rank}-{actor.incarnation}"

@@ -116,7 +116,7 @@ class HostAgent:
         self.keys: dict[tuple[int, str], bytes] = {}
         self.waiting: defaultdict[tuple[int, str], list[Actor]] = defaultdict(list)
         self.farewells: set[int] = set()
-        self.failed_to_start: str | None = None
+        self.refusals: dict[str, list[Actor]] = {}
         self.stopping = False
         self._last_said = 0.0
         self._installed_at = 0.0
@@ -215,6 +215,7 @@ class HostAgent:
             process.signal(signal.SIGKILL)
 
     async def _leave(self, server: asyncio.Server) -> None:
+        self._tell_refusals()
         server.close()
         for writer in list(self.connections.values()):
             writer.close()
@@ -386,18 +387,42 @@ class HostAgent:
         if not self.walker.log:
             self._on_early_exit(actor, status)
         elif actor in self.walker.view.members:
+            self._note_refusal(actor)
             self._certify(actor, status)
         self._perform()
         self._try_finish()
 
     def _on_early_exit(self, actor: Actor, status: int) -> None:
+        """A rank ended before there was a view: there is no state to protect, so all are stopped."""
         if status == 0 and actor not in self.attached:
             return
-        self.failed_to_start = (
-            f"rank {actor.rank} ended with {describe_status(status)} before all ranks had attached, "
-            "so the job never formed; its own output above says why"
-        )
+        if status == -signal.SIGTERM and self.stopping:
+            return
+        if not self._note_refusal(actor):
+            why = (
+                f"it ended with {describe_status(status)} before all ranks had attached, so the job "
+                "never formed; its own output says why"
+            )
+            self.refusals.setdefault(why, []).append(actor)
         self._stop()
+
+    def _note_refusal(self, actor: Actor) -> bool:
+        """Whether the rank left a sentence that says why it ended."""
+        try:
+            why = self.config.refusal_path(actor).read_text()
+        except OSError:
+            return False
+        told = self.refusals.setdefault(why, [])
+        if actor not in told:
+            told.append(actor)
+        return True
+
+    def _tell_refusals(self) -> None:
+        """Each reason once, with the ranks that gave it."""
+        for why, actors in self.refusals.items():
+            names = ", ".join(str(a) for a in sorted(actors))
+            word = "rank" if len(actors) == 1 else "ranks"
+            sys.stderr.write(f"cascade: {word} {names}: {why}\n")
 
     def _certify(self, actor: Actor, status: int) -> None:
         """The death of a member, seen by the kernel of its own host."""
@@ -745,7 +770,7 @@ class HostAgent:
     def _try_finish(self) -> None:
         if any(p.status is None for p in self.ranks.values()):
             return
-        if self.failed_to_start or self.stopping or not self.walker.log:
+        if self.stopping or not self.walker.log:
             self._finished.set()
             return
         if not self.walker.view.members:

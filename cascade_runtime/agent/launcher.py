@@ -13,7 +13,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 import uuid
 from pathlib import Path
 from types import FrameType
@@ -137,6 +136,10 @@ class Launcher:
             _prctl(_PR_SET_CHILD_SUBREAPER, 0)
         return self._outcome()
 
+    def rank_pids(self) -> dict[Actor, int]:
+        """Process ids of the ranks started so far, for fault injection."""
+        return rank_pids(self.config)
+
     def _start(self, index: int) -> None:
         command = [sys.executable, "-m", "cascade_runtime.agent", str(self._path), str(index)]
         self._starts[index] += 1
@@ -206,10 +209,11 @@ def _exit_code(finished: set[int], statuses: dict[int, int]) -> int:
     judged = [s for r, s in sorted(statuses.items()) if r in finished] or [
         s for _, s in sorted(statuses.items())
     ]
-    bad = [s for s in judged if s != 0]
-    if not bad:
-        return 0
-    return bad[0] if bad[0] > 0 else 128 - bad[0]
+    codes = [s for s in judged if s > 0]
+    if codes:  # before signals, which may be our own SIGTERM to the rest of a job that never formed
+        return codes[0]
+    signals = [s for s in judged if s < 0]
+    return 128 - signals[0] if signals else 0
 
 
 class Zygote:
@@ -221,7 +225,7 @@ class Zygote:
 
     def __enter__(self) -> Zygote:
         """Start it and wait until it has imported torch."""
-        command = [sys.executable, "-m", "cascade_runtime.agent.zygote", str(self.path)]
+        command = [sys.executable, "-m", "cascade_runtime.zygote", str(self.path)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self._process.stdout is not None
         if self._process.stdout.readline() != b"ready\n":
@@ -253,16 +257,6 @@ def rank_pids(config: JobConfig) -> dict[Actor, int]:
     for index in range(config.num_hosts):
         pids.update(dict(read_memory(config, index).spawned.values()))
     return pids
-
-
-def wait_for_file(path: Path, timeout_s: float) -> bool:
-    """Poll for a file made by another process; True when it is there."""
-    end = time.monotonic() + timeout_s
-    while not path.exists():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 def _prctl(option: int, value: int) -> None:

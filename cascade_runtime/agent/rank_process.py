@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cascade_runtime.agent.config import JobConfig
-from cascade_runtime.agent.zygote import SpawnRequest, ZygoteClient
+from cascade_runtime.agent.zygote_client import SpawnRequest, ZygoteClient
 from cascade_runtime.vocabulary.identity import Actor
 
 

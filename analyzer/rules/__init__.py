@@ -1,0 +1,1 @@
+"""The rules: one file is one rule, found by looking (cascade_runtime.vocabulary.plug)."""

@@ -1,0 +1,1 @@
+"""Where traces are kept: folders of Parquet, zips of them, packaged samples."""

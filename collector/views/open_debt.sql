@@ -1,0 +1,31 @@
+-- Debts that were opened and neither settled nor written off.
+-- debt_id: the debt
+-- group_id: the consistency group
+-- relaxed: the guarantee given up
+-- object: the object concerned, null = every object
+-- new_epoch: epoch of the transition that opened it
+-- rank: who opened it
+-- incarnation: its incarnation
+-- opened_ns: when
+-- num_in_flight: updates whose fate was open at the cut
+WITH opened AS (
+    SELECT *
+    FROM debt
+    WHERE action = 'opened'
+    QUALIFY row_number() OVER (PARTITION BY debt_id ORDER BY wall_ns, rank, incarnation, seq) = 1
+)
+SELECT
+    debt_id,
+    group_id,
+    relaxed,
+    object,
+    new_epoch,
+    rank,
+    incarnation,
+    wall_ns AS opened_ns,
+    coalesce(len(in_flight), 0) AS num_in_flight
+FROM opened
+WHERE debt_id NOT IN (
+    SELECT debt_id FROM debt WHERE action IN ('settled', 'written_off') AND debt_id IS NOT NULL
+)
+ORDER BY opened_ns, debt_id

@@ -1,0 +1,33 @@
+-- Wasted barrier time step by step, and the rank that caused most of it (needs results).
+-- step: the training step
+-- num_waits: waits in it
+-- waited_s: their sum over ranks, seconds
+-- exposed_s: part with an idle device, seconds; null when no compute was recorded
+-- transfer_s: time from last arrival to completion, seconds
+-- worst_rank: the rank with the largest root blame, null when nobody is blamed
+-- worst_s: what it caused, seconds
+WITH caused AS (
+    SELECT step, root_rank, sum(wait_ns) / 1e9 AS caused_s
+    FROM waits
+    WHERE root_rank IS NOT NULL AND step IS NOT NULL
+    GROUP BY step, root_rank
+),
+worst AS (
+    SELECT step, arg_max(root_rank, (caused_s, -root_rank)) AS worst_rank, max(caused_s) AS worst_s
+    FROM caused
+    GROUP BY step
+),
+by_step AS (
+    SELECT
+        step,
+        count(*) AS num_waits,
+        sum(wait_ns) / 1e9 AS waited_s,
+        sum(exposed_ns) / 1e9 AS exposed_s,
+        sum(transfer_ns) / 1e9 AS transfer_s
+    FROM waits
+    WHERE step IS NOT NULL
+    GROUP BY step
+)
+SELECT step, num_waits, waited_s, exposed_s, transfer_s, worst_rank, worst_s
+FROM by_step LEFT JOIN worst USING (step)
+ORDER BY step

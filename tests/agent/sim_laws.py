@@ -1,0 +1,139 @@
+"""What every run of the simulated cluster must keep, checked while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cascade_runtime.agent.plan import Drains, Plan
+from cascade_runtime.agent.protocol import Facts, View
+from cascade_runtime.vocabulary.fault import FaultEvent
+from cascade_runtime.vocabulary.identity import Actor, Dot
+from cascade_runtime.vocabulary.policy import Policy
+from cascade_runtime.vocabulary.regime import Regime
+from tests.agent.sim_rank import Fabric, Rank
+
+
+class Laws:
+    """The history that all agents together must agree on, and who died when."""
+
+    def __init__(self, policy: Policy, fabric: Fabric, ranks: dict[Actor, Rank]) -> None:
+        self.history: list[View] = []
+        self.certified: dict[Actor, int] = {}
+        """Rank -> when its agent certified its death."""
+        self.now = 0
+        self._policy = policy
+        self._fabric = fabric
+        self._ranks = ranks
+
+    # ---- a plan, against the facts it was made from --------------------------------------------
+
+    def planned(
+        self, current: View, facts: Mapping[Actor, Facts], plan: Plan | Drains, began: int
+    ) -> None:
+        assert set(facts) <= set(current.members), "facts of strangers"
+        alive = {m: facts[m] for m in current.members if m in facts and not facts[m].dead}
+        cut = max((f.decided for f in alive.values()), default=None)
+        if isinstance(plan, Drains):
+            assert len(alive) == len(current.members), "drained although somebody is lost"
+            assert plan.step == cut
+            assert plan.ranks == [m for m, f in alive.items() if f.decided < cut]
+            return
+        view = plan.view
+        assert view.epoch == current.epoch + 1
+        assert view.from_regime is current.regime
+        assert set(view.members) <= set(alive), "a member that did not answer or is dead"
+        gone_before = [m for m in view.members if self.certified.get(m, began) < began]
+        assert not gone_before, f"{gone_before} were certified dead before the ballot began"
+        assert set(view.departed) == set(current.members) - set(view.members)
+        self._regime(view)
+        if view.members:
+            assert view.cut_step == cut
+        self._voided(current, facts, view)
+        behind = [m for m in view.members if facts[m].decided < view.cut_step]
+        assert view.behind == behind
+        if behind:
+            assert view.source in view.members
+            assert facts[view.source].decided == view.cut_step
+        if view.regime > view.from_regime:
+            assert not view.departed, "a climb with a loss"
+
+    def _regime(self, view: View) -> None:
+        if view.regime is view.from_regime:
+            return
+        assert view.fault is not None, "the regime moved without a fault event"
+        assert self._policy.target(view.from_regime, view.fault) is view.regime
+        assert view.regime.level - view.from_regime.level <= 1
+
+    # ---- a commit, against the truth -----------------------------------------------------------
+
+    def installed(self, view: View, known: int, suspects: frozenset[Actor]) -> None:
+        """An agent whose newest epoch was ``known`` installed ``view``; ``suspects`` to the first."""
+        assert view.epoch == known + 1, "epochs have a hole"
+        if view.epoch < len(self.history):
+            assert view == self.history[view.epoch], "two views of one epoch"
+            return
+        assert view.epoch == len(self.history)
+        before = self.history[-1] if self.history else None
+        self.history.append(view)
+        if before is not None:
+            self._acknowledged(before, view, suspects)
+            self._at_the_cut(view)
+            self._regime(view)
+            self._one_fall_a_death()
+
+    def _acknowledged(self, before: View, view: View, suspects: frozenset[Actor]) -> None:
+        acked = {actor for actor, told in self._fabric.acknowledged if told == view}
+        vouched = acked | self.certified.keys()
+        silent = set(view.members) - vouched - suspects
+        assert not silent, f"committed without {silent}"
+        assert 2 * len(vouched & set(before.members)) > len(before.members), "no majority"
+
+    def _at_the_cut(self, view: View) -> None:
+        """Nobody who stays has moved since it answered, and all agree on what was decided."""
+        applied: dict[int, Dot] = {}
+        for member in view.members:
+            rank = self._ranks[member]
+            if not rank.alive or (rank.actor, view) not in self._fabric.acknowledged:
+                continue
+            assert rank.halted, f"{member} runs on"
+            assert rank.decided == view.cut_step - (member in view.behind), f"{member} is elsewhere"
+            for step, dot in rank.applied.items():
+                assert applied.setdefault(step, dot) == dot, f"step {step} was decided twice"
+
+    def _voided(self, current: View, facts: Mapping[Actor, Facts], view: View) -> None:
+        """Of a dead author, all that it issued and nobody decided is void; the truth decides."""
+        author = min(current.members)
+        if author not in facts or not facts[author].dead or not view.members:
+            return
+        decided = max(self._ranks[m].frontier.upto(author) for m in view.members)
+        issued = self._ranks[author].issued
+        lost = [Dot(author.rank, author.incarnation, c) for c in range(decided + 1, issued + 1)]
+        assert view.voided == lost, "a dead author's open dots are not void"
+
+    def _one_fall_a_death(self) -> None:
+        falls = [
+            v
+            for v in self.history
+            if v.fault is FaultEvent.GPU_FAIL_STOP and v.regime < v.from_regime
+        ]
+        lost = {m for v in self.history for m in v.departed if v.member_reason == "failed"}
+        assert len(falls) <= len(lost | self.certified.keys()), "one death judged twice"
+
+    # ---- the end -------------------------------------------------------------------------------
+
+    def settled(self) -> list[str]:
+        """What still stands in the way of calm; empty when the job goes on as it should."""
+        newest = self.history[-1]
+        wrong = [f"{m} is dead and a member" for m in newest.members if not self._ranks[m].alive]
+        for rank in self._ranks.values():
+            if not rank.alive or rank.left:
+                continue
+            if rank.view != newest:
+                wrong.append(f"{rank.actor} is in epoch {rank.view.epoch} of {newest.epoch}")
+            elif rank.leaving and rank.actor in newest.members:
+                wrong.append(f"{rank.actor} wants to leave")
+            elif rank.halted:
+                wrong.append(f"{rank.actor} is halted")
+            elif newest.regime is not Regime.EVENTUAL and rank.decided < self._fabric.limit:
+                wrong.append(f"{rank.actor} decided {rank.decided} of {self._fabric.limit}")
+        return wrong

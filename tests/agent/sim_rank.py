@@ -1,0 +1,211 @@
+"""A modelled rank: what rank/member.py and rank/reducer.py do, as far as the walk can see it."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from cascade_runtime.agent.protocol import (
+    Acked,
+    Commit,
+    Drain,
+    Facts,
+    Halt,
+    Halted,
+    Hello,
+    Leave,
+    Message,
+    Proposed,
+    View,
+    Welcome,
+)
+from cascade_runtime.vocabulary.identity import Actor, Clock, Dot
+from cascade_runtime.vocabulary.regime import Regime
+
+NEVER = View(
+    epoch=-1,
+    regime=Regime.STRONG,
+    from_regime=Regime.STRONG,
+    members=[],
+    cohorts=[],
+    proposer=Actor(0),
+)
+
+
+class Fabric:
+    """Collectives and groups, as all ranks see them."""
+
+    def __init__(self) -> None:
+        self.arrived: set[tuple[int, Actor]] = set()
+        """(epoch, rank): committed the view and asks for its group."""
+        self.entered: set[tuple[int, Actor]] = set()
+        self.launched: set[tuple[int, int, Actor]] = set()
+        """(epoch, step, rank): all buckets of the step are under way."""
+        self.acknowledged: list[tuple[Actor, View]] = []
+        self.limit = 0
+        """No rank launches a step beyond this one."""
+
+
+class Rank:
+    """One rank. ``moves`` says what it could do now; ``move`` does it."""
+
+    def __init__(self, actor: Actor, fabric: Fabric, ranks: dict[Actor, Rank]) -> None:
+        self.actor = actor
+        self.view = NEVER
+        self.alive = True
+        self.left = False
+        self.leaving = False
+        self.halted = True
+        self.entered = False
+        self.launched = False
+        self.draining: int | None = None
+        self.decided = 0
+        self.issued = 0
+        self.frontier = Clock()
+        self.applied: dict[int, Dot] = {}
+        """Decided step -> the dot that it applied."""
+        self.inbox: deque[tuple[Message, int]] = deque()
+        self.outbox: deque[tuple[Message, int]] = deque()
+        """Messages, each with the number of the ask that it is or answers."""
+        self._ask = 0
+        self._fabric = fabric
+        self._ranks = ranks
+
+    @property
+    def author(self) -> Actor:
+        return min(self.view.members)
+
+    def connect(self) -> None:
+        """A new connection to the agent; what was sent on the old one and not read is lost."""
+        self.outbox.clear()
+        self._say(Hello(self.actor, 1, self.view.epoch))
+        if self.leaving:
+            self._say(Leave(self.actor, self.decided))
+
+    def hear(self, message: Message, ask: int = 0) -> None:
+        self.inbox.append((message, ask))
+
+    def _say(self, message: Message) -> None:
+        self.outbox.append((message, self._ask))
+
+    def leave(self) -> None:
+        self.leaving = True
+        self._say(Leave(self.actor, self.decided))
+
+    def can_leave(self) -> bool:
+        return self.alive and self.entered and not (self.halted or self.launched or self.leaving)
+
+    # ---- moves -----------------------------------------------------------------------------------
+
+    def moves(self) -> list[str]:
+        if not self.alive or self.left:
+            return []
+        able = ["read"] if self.inbox else []
+        running = not self.halted
+        if running and self._may_enter():
+            able.append("enter")
+        if running and self.entered and not self.launched and not self.leaving:
+            if self.decided < self._fabric.limit:
+                able.append("launch")
+        if (running or self.draining is not None) and self._may_decide():
+            able.append("decide")
+        return able
+
+    def move(self, what: str) -> None:
+        {"read": self._read, "enter": self._enter, "launch": self._launch, "decide": self._decide}[
+            what
+        ]()
+
+    def _may_enter(self) -> bool:
+        view = self.view
+        if self.entered or view.regime is Regime.EVENTUAL or view.epoch < 0:
+            return False
+        if any((view.epoch, m) not in self._fabric.arrived for m in view.members):
+            return False
+        behind = view.source is not None and self.decided < view.cut_step
+        return not behind or (view.epoch, view.source) in self._fabric.entered
+
+    def _enter(self) -> None:
+        view = self.view
+        self.entered = True
+        if view.source is not None and self.decided < view.cut_step:
+            source = self._ranks[view.source]
+            assert source.decided >= view.cut_step
+            assert view.cut_step == self.decided + 1, "more than one step behind: nobody kept it"
+            self._apply(source.applied[view.cut_step])
+        self._fabric.entered.add((view.epoch, self.actor))
+        if self.launched:
+            self._under_way()
+
+    def _launch(self) -> None:
+        self.launched = True
+        self._under_way()
+
+    def _under_way(self) -> None:
+        if self.actor == self.author and self.issued <= self.frontier.upto(self.actor):
+            self.issued += 1
+        self._fabric.launched.add((self.view.epoch, self.decided + 1, self.actor))
+
+    def _may_decide(self) -> bool:
+        step = (self.view.epoch, self.decided + 1)
+        return self.launched and all((*step, m) in self._fabric.launched for m in self.view.members)
+
+    def _decide(self) -> None:
+        author = self.author
+        self._apply(Dot(author.rank, author.incarnation, self.frontier.upto(author) + 1))
+        if self.draining is not None:
+            self._answer()
+
+    def _apply(self, dot: Dot) -> None:
+        self.decided += 1
+        self.applied[self.decided] = dot
+        self.frontier.cover(dot)
+        self.launched = False
+
+    # ---- the walk --------------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        message, ask = self.inbox.popleft()
+        self._ask = ask or self._ask
+        match message:
+            case Halt():
+                self.halted = True
+                self._answer()
+            case Drain(step=step) if self.halted:
+                if self.decided < step and self.launched:
+                    self.draining = step
+                else:
+                    self._answer()
+            case Proposed(view=view, ballot=ballot):
+                self.halted, self.draining = True, None
+                if view.epoch == self.view.epoch + 1:
+                    self._fabric.acknowledged.append((self.actor, view))
+                    self._say(Acked(view.epoch, ballot))
+            case Welcome(view=view) if self.view.epoch < 0:
+                self._install(view)
+            case Commit(view=view) if view.epoch == self.view.epoch + 1:
+                self._install(view)
+            case _:
+                pass
+
+    def _answer(self) -> None:
+        self.draining = None
+        facts = Facts(
+            decided=self.decided,
+            issued=self.issued,
+            frontier=self.frontier.dots(),
+            launched_all=self.launched,
+            leaving=self.leaving,
+        )
+        self._say(Halted(facts))
+
+    def _install(self, view: View) -> None:
+        self.view = view
+        self.entered = self.halted = False
+        self.draining = None
+        for dot in view.voided:
+            if dot.actor in view.members:
+                self.frontier.cover(dot)
+        if self.actor in view.members:
+            self._fabric.arrived.add((view.epoch, self.actor))
+        else:
+            self.left = True

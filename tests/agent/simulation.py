@@ -1,0 +1,512 @@
+"""A simulated cluster around the Walker: agents, queues, journals, crashes; nothing here is timed.
+
+Messages of one pair of agents keep their order, those of different pairs do not. A crash loses what
+was under way to the agent, a cut also what was under way from it; a new connection begins with a
+hello, as in host.py. ``moves`` lists what could happen now, so a schedule is a list of choices.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from cascade_runtime.agent import journal
+from cascade_runtime.agent.journal import Memory
+from cascade_runtime.agent.plan import Drains, Plan, judged, plan_next
+from cascade_runtime.agent.protocol import (
+    Acked,
+    AgentHello,
+    Ballot,
+    Commit,
+    DebtInfo,
+    DebtNote,
+    Drain,
+    Facts,
+    Halt,
+    Halted,
+    Hello,
+    Lag,
+    Leave,
+    Message,
+    Proposed,
+    Trigger,
+    View,
+    Welcome,
+)
+from cascade_runtime.agent.reconcile import Reconciler
+from cascade_runtime.agent.walk import (
+    AskLocal,
+    DrainLocal,
+    Effect,
+    HaltLocal,
+    Installed,
+    Persist,
+    Send,
+    Walker,
+)
+from cascade_runtime.vocabulary.fault import FaultEvent
+from cascade_runtime.vocabulary.identity import Actor, EventRef
+from cascade_runtime.vocabulary.policy import load_policy
+from cascade_runtime.vocabulary.regime import Regime
+from tests.agent.sim_laws import Laws
+from tests.agent.sim_rank import Fabric, Rank
+
+POLICY = load_policy()
+Move = tuple[str, int, int | str]
+Hook = Callable[[str, int, int, Message], None]
+"""Called with (point, sender, receiver, message); points: send, sent, handle, handled."""
+
+
+class Disk:
+    """A journal that outlives its agent; records are encoded, as on a real disk."""
+
+    def __init__(self) -> None:
+        self.records: list[bytes] = []
+
+    def append(self, what: str, value: object) -> None:
+        self.records.append(msgspec.msgpack.encode((what, value)))
+
+    def memory(self) -> Memory:
+        memory = Memory()
+        for record in self.records:
+            journal._apply(memory, record)
+        return memory
+
+
+class Agent:
+    """One host agent: the parts of HostAgent that the walk depends on."""
+
+    def __init__(self, cluster: Cluster, index: int) -> None:
+        self.cluster, self.index, self.disk = cluster, index, cluster.disks[index]
+        memory = self.disk.memory()
+        self.disk.append("started", None)
+        self.actor = Actor(len(cluster.ranks) + index, memory.num_starts)
+        self.walker = Walker(index, cluster.num_agents, cluster.host_of, self._plan)
+        self.walker.restore(
+            memory.views, memory.promised, memory.accepted, memory.num_starts, memory.walking
+        )
+        self.reconciler = Reconciler(memory.debts.values())
+        self.triggers: list[Trigger] = []
+        self.leaving: set[Actor] = set()
+        self.known: set[int] = set()
+        """Agents whose hello arrived: the others cannot be sent to."""
+        self.suspects: frozenset[int] = frozenset()
+        self._began: dict[Ballot, int] = {}
+        self._num_rows = 0
+        for view in self.walker.log:
+            self.reconciler.install(view)
+        for actor, facts in memory.dead:
+            if self.walker.log:
+                self.walker.on_death(actor, facts)
+                if actor in self.walker.view.members:
+                    self._trigger(FaultEvent.GPU_FAIL_STOP, actor, memory.evidence.get(actor))
+
+    @property
+    def up(self) -> bool:
+        return self.cluster.agents[self.index] is self
+
+    def local(self) -> Iterable[Rank]:
+        host_of = self.cluster.host_of
+        return (r for r in self.cluster.ranks.values() if host_of(r.actor) == self.index)
+
+    # ---- deciding, as HostAgent._lead ----------------------------------------------------------
+
+    def leads(self) -> bool:
+        return all(not self.cluster.linked(self.index, i) for i in range(self.index))
+
+    def tick(self) -> None:
+        """RETRY_S has gone by."""
+        walker = self.walker
+        if not walker.log or not walker.view.members:
+            return
+        walker.suspect(self.suspects)
+        if self.leads():
+            deaths = any(t.fault is FaultEvent.GPU_FAIL_STOP for t in self.triggers)
+            if walker.coordinating:
+                if deaths and walker.graceful and not walker.proposing:
+                    walker.coordinate(graceful=False)
+                else:
+                    walker.retry()
+            else:
+                moves = any(t.fault is not FaultEvent.GPU_FAIL_STOP for t in self.triggers)
+                leaves = bool(self.leaving & set(walker.view.members))
+                if deaths or leaves or moves or walker.walking:
+                    walker.coordinate(graceful=not deaths)
+        self.perform()
+
+    def fire(self, fault: FaultEvent) -> None:
+        """A signal was judged to be a fault event here."""
+        self._trigger(fault, None)
+
+    def _trigger(
+        self, fault: FaultEvent, subject: Actor | None, told: EventRef | None = None
+    ) -> None:
+        self._num_rows += 1
+        ref = EventRef(self.actor.rank, self.actor.incarnation, self._num_rows)
+        if subject is not None and told is None:
+            self.disk.append("evidence", (subject, ref))
+        evidence = [ref] if told is None else [told, ref]
+        self._broadcast(Trigger(fault, subject, evidence, f"{fault} of {subject}"))
+
+    def certify(self, actor: Actor) -> None:
+        """The kernel told that a local rank died."""
+        rank = self.cluster.ranks[actor]
+        facts = Facts(decided=rank.decided, issued=rank.issued, dead=True)
+        self.disk.append("dead", (actor, facts))
+        self.cluster.laws.certified.setdefault(actor, self.cluster.laws.now)
+        self._trigger(FaultEvent.GPU_FAIL_STOP, actor)  # first: on_death may propose at once
+        self.walker.on_death(actor, facts)
+        self.perform()
+
+    def uncertified(self) -> list[Actor]:
+        if not self.walker.log:
+            return []
+        members = self.walker.view.members
+        return [
+            r.actor
+            for r in self.local()
+            if not r.alive and r.actor in members and r.actor not in self.walker.dead
+        ]
+
+    def _plan(self, current: View, facts: dict[Actor, Facts]) -> Plan | Drains:
+        relaxed = self.reconciler.relaxed()
+        plan = plan_next(current, facts, self.triggers, relaxed, POLICY, self.actor)
+        began = self._began.get(self.walker.promised, 0)
+        self.cluster.laws.planned(current, facts, plan, began)
+        return plan
+
+    # ---- messages ------------------------------------------------------------------------------
+
+    def hear(self, sender: int, message: Message) -> None:
+        match message:
+            case AgentHello(index=index, epoch=epoch):
+                self.known.add(index)
+                if self.walker.log:
+                    self.walker.on_message(index, Lag(epoch))
+                for rank in self.local():
+                    if rank.actor in self.leaving:
+                        self.cluster.send(self.index, index, Leave(rank.actor, 0))
+                for trigger in self.triggers:
+                    self.cluster.send(self.index, index, trigger)
+            case Trigger():
+                if message not in self.triggers and not judged(message, self.walker.log):
+                    self.triggers.append(message)
+            case Leave(actor=actor):
+                self.leaving.add(actor)
+            case DebtNote():
+                self._on_debt(message)
+            case _:
+                self.walker.on_message(sender, message)
+        self.perform()
+
+    def hear_rank(self, rank: Rank) -> None:
+        message, ask = rank.outbox.popleft()
+        match message:
+            case Hello(actor=actor, epoch=epoch):
+                self._on_hello(rank, actor, epoch)
+            case Halted(facts=facts):
+                self.walker.on_facts(rank.actor, facts, ask)
+            case Acked(epoch=epoch, ballot=ballot):
+                self.walker.on_ack(rank.actor, epoch, ballot)
+            case _:
+                self._broadcast(message)
+        self.perform()
+
+    def _on_hello(self, rank: Rank, actor: Actor, epoch: int) -> None:
+        walker = self.walker
+        if not walker.log:
+            return
+        if epoch < 0:
+            rank.hear(Welcome(walker.view, self.actor, "enforce"))
+            return
+        for view in walker.log[epoch + 1 :]:
+            rank.hear(Commit(view))
+        walker.on_hello(actor)
+
+    def _broadcast(self, message: Message) -> None:
+        for index in range(self.cluster.num_agents):
+            if index != self.index:
+                self.cluster.send(self.index, index, message)
+        self.hear(self.index, message)
+
+    def _on_debt(self, note: DebtNote) -> None:
+        for debt in note.opened:
+            self.disk.append("debt_opened", debt)
+        for debt_id in note.closed:
+            self.disk.append("debt_closed", debt_id)
+        self.reconciler.on_debt(note)
+
+    # ---- effects -------------------------------------------------------------------------------
+
+    def perform(self) -> None:
+        while self.up and (effects := self.walker.take()):
+            for effect in effects:
+                if self.up:
+                    self._do(effect)
+
+    def _do(self, effect: Effect) -> None:
+        ranks = self.cluster.ranks
+        match effect:
+            case Persist(what=what, value=value):
+                self.disk.append(what, value)
+                if isinstance(value, Ballot) and value.agent == self.index:
+                    assert value not in self.cluster.ballots, "a ballot was used twice"
+                    self.cluster.ballots.add(value)
+                    self._began[value] = self.cluster.laws.now
+            case Send(to=to, message=message):
+                assert to != self.index
+                self.cluster.send(self.index, to, message)
+            case HaltLocal(graceful=graceful, ranks=actors, ask=ask):
+                for actor in actors:
+                    ranks[actor].hear(Halt(self.walker.epoch + 1, graceful), ask)
+            case DrainLocal(step=step, ranks=actors, ask=ask):
+                for actor in actors:
+                    ranks[actor].hear(Drain(step), ask)
+            case AskLocal(view=view, ballot=ballot, ranks=actors):
+                for actor in actors:
+                    ranks[actor].hear(Proposed(view, ballot))
+            case Installed(view=view):
+                self._on_installed(view)
+
+    def _on_installed(self, view: View) -> None:
+        cluster = self.cluster
+        suspects = [a for a in cluster.ranks if cluster.host_of(a) in self.suspects]
+        cluster.laws.installed(view, cluster.installed[self.index], frozenset(suspects))
+        cluster.installed[self.index] = view.epoch
+        self.reconciler.install(view)
+        self.triggers = [t for t in self.triggers if not self._judged(t, view)]
+        first = view.epoch == 0
+        told: Message = Welcome(view, self.actor, "enforce") if first else Commit(view)
+        for rank in self.local():
+            if rank.actor in {*view.members, *view.departed}:
+                rank.hear(told)
+        if not first and view.regime < view.from_regime and view.members:
+            # The lowest member's note, which its agent passes on.
+            if cluster.host_of(min(view.members)) == self.index:
+                debt = DebtInfo(
+                    debt_id=f"{view.epoch}",
+                    relaxed=view.from_regime,
+                    new_epoch=view.epoch,
+                    object=None,
+                )
+                self._broadcast(DebtNote(min(view.members), opened=[debt]))
+
+    def _judged(self, trigger: Trigger, view: View) -> bool:
+        return judged(trigger, [view]) or trigger.fault is not FaultEvent.GPU_FAIL_STOP
+
+    def settle(self) -> None:
+        """All open debts are settled."""
+        opener = min(self.walker.view.members)
+        self._broadcast(DebtNote(opener, closed=list(self.reconciler.open)))
+
+
+class Cluster:
+    """``num_agents`` agents, ``num_ranks`` ranks in blocks, all in epoch 0 and running."""
+
+    def __init__(self, num_agents: int, num_ranks: int, hook: Hook | None = None) -> None:
+        self.num_agents = num_agents
+        self.fabric = Fabric()
+        self.ranks: dict[Actor, Rank] = {}
+        for number in range(num_ranks):
+            self.ranks[Actor(number)] = Rank(Actor(number), self.fabric, self.ranks)
+        self.laws = Laws(POLICY, self.fabric, self.ranks)
+        self.disks = [Disk() for _ in range(num_agents)]
+        self.installed = [-1] * num_agents
+        self.ballots: set[Ballot] = set()
+        self.hook: Hook | None = None
+        self.queues: dict[tuple[int, int], deque[Message]] = {
+            (i, j): deque() for i in range(num_agents) for j in range(num_agents) if i != j
+        }
+        self.severed: set[frozenset[int]] = set()
+        self.agents: list[Agent | None] = [None] * num_agents
+        for index in range(num_agents):
+            self.restart(index)
+        self.fabric.limit = 3
+        everybody = list(self.ranks)
+        first = View(
+            epoch=0,
+            regime=Regime.STRONG,
+            from_regime=Regime.STRONG,
+            members=everybody,
+            cohorts=[everybody],
+            proposer=Actor(num_ranks),
+            joined=everybody,
+        )
+        for agent in self.live():
+            agent.walker.install_first(first)
+            agent.perform()
+        self.flow(ticks=False)
+        self.hook = hook
+
+    def host_of(self, actor: Actor) -> int:
+        return actor.rank * self.num_agents // len(self.ranks)
+
+    def live(self) -> list[Agent]:
+        return [a for a in self.agents if a is not None]
+
+    def linked(self, one: int, other: int) -> bool:
+        return self.agents[other] is not None and frozenset((one, other)) not in self.severed
+
+    # ---- the network -----------------------------------------------------------------------------
+
+    def send(self, sender: int, to: int, message: Message) -> None:
+        agent = self.agents[sender]
+        if agent is None or to not in agent.known or not self.linked(sender, to):
+            return
+        self._at("send", sender, to, message)
+        if agent.up and self.linked(sender, to):
+            self.queues[sender, to].append(message)
+            self._at("sent", sender, to, message)
+
+    def _at(self, point: str, sender: int, to: int, message: Message) -> None:
+        if self.hook is not None:
+            self.hook(point, sender, to, message)
+
+    def _deliver(self, sender: int, to: int) -> None:
+        message = self.queues[sender, to].popleft()
+        agent = self.agents[to]
+        assert agent is not None
+        self._at("handle", sender, to, message)
+        if agent.up:
+            agent.hear(sender, message)
+            self._at("handled", sender, to, message)
+
+    def _connect(self, one: int, other: int) -> None:
+        for sender, to in ((one, other), (other, one)):
+            agent = self.agents[sender]
+            assert agent is not None
+            self.queues[sender, to].append(AgentHello(sender, agent.actor, agent.walker.epoch))
+
+    def _disconnect(self, one: int, other: int) -> None:
+        for sender, to in ((one, other), (other, one)):
+            agent = self.agents[sender]
+            if agent is not None:
+                agent.known.discard(to)
+            self.queues[sender, to].clear()
+
+    # ---- faults ----------------------------------------------------------------------------------
+
+    def kill(self, actor: Actor) -> None:
+        self.ranks[actor].alive = False
+
+    def crash(self, index: int) -> None:
+        self.agents[index] = None
+        for other in range(self.num_agents):
+            if other != index:
+                arriving = list(self.queues[index, other])  # the kernel still delivers it
+                self._disconnect(index, other)
+                self.queues[index, other].extend(arriving)
+
+    def restart(self, index: int) -> None:
+        agent = self.agents[index] = Agent(self, index)
+        for rank in agent.local():
+            if rank.alive and not rank.left:
+                rank.connect()
+        for other in range(self.num_agents):
+            if other != index and self.linked(index, other):
+                self.queues[index, other].clear()  # of the old connection, unread
+                self._connect(index, other)
+
+    def cut(self, one: int, other: int) -> None:
+        self.severed.add(frozenset((one, other)))
+        self._disconnect(one, other)
+
+    def mend(self, one: int, other: int) -> None:
+        self.severed.discard(frozenset((one, other)))
+        for here, there in ((one, other), (other, one)):
+            agent = self.agents[here]
+            if agent is not None:
+                agent.suspects -= {there}
+        if self.agents[one] is not None and self.agents[other] is not None:
+            self._connect(one, other)
+
+    def suspect(self, index: int) -> None:
+        """For an agent, those out of reach have been so for long enough."""
+        agent = self.agents[index]
+        assert agent is not None
+        others = set(range(self.num_agents)) - {index}
+        agent.suspects = frozenset(i for i in others if not self.linked(index, i))
+
+    # ---- running ---------------------------------------------------------------------------------
+
+    def moves(self) -> list[Move]:
+        """What could happen next, without faults and without time going by."""
+        able: list[Move] = []
+        for (sender, to), queue in self.queues.items():
+            if queue and self.agents[to] is not None:
+                able.append(("deliver", sender, to))
+        for actor, rank in self.ranks.items():
+            able += [("rank", actor.rank, what) for what in rank.moves()]
+            if rank.outbox and self.agents[self.host_of(actor)] is not None:
+                able.append(("hear", actor.rank, 0))
+        for agent in self.live():
+            able += [("certify", agent.index, actor.rank) for actor in agent.uncertified()]
+        return able
+
+    def move(self, move: Move) -> None:
+        self.laws.now += 1
+        what, first, second = move
+        match what:
+            case "deliver":
+                self._deliver(first, int(second))
+            case "rank":
+                self.ranks[Actor(first)].move(str(second))
+            case "hear":
+                rank = self.ranks[Actor(first)]
+                agent = self.agents[self.host_of(rank.actor)]
+                assert agent is not None
+                agent.hear_rank(rank)
+            case "certify":
+                agent = self.agents[first]
+                assert agent is not None
+                agent.certify(Actor(int(second)))
+
+    def flow(self, chance: random.Random | None = None, ticks: bool = True) -> None:
+        """Let everything happen that can, in rounds, until only time could change anything."""
+        for _ in range(2000):
+            able = self.moves()
+            if not able:
+                break
+            self.move(chance.choice(able) if chance else able[0])
+        else:
+            raise AssertionError("messages never end")
+        if ticks:
+            for agent in self.live():
+                self.laws.now += 1
+                agent.tick()
+
+    def heal(self) -> None:
+        """Faults stop: agents are back, links whole, and the job has some steps to do."""
+        for pair in list(self.severed):
+            self.mend(*pair)
+        for index, agent in enumerate(self.agents):
+            if agent is None:
+                self.restart(index)
+            for other in self.live():
+                other.suspects = frozenset()
+        self.fabric.limit = max(r.decided for r in self.ranks.values()) + 2
+
+    def run_to_calm(self, chance: random.Random | None = None, rounds: int = 40) -> None:
+        """After ``heal``: the liveness law."""
+        for _ in range(rounds):
+            self.flow(chance)
+            if self.calm():
+                return
+        raise AssertionError("; ".join(self.unsettled()))
+
+    def calm(self) -> bool:
+        return not self.unsettled()
+
+    def unsettled(self) -> list[str]:
+        wrong = self.laws.settled()
+        for agent in self.live():
+            if agent.walker.walking:
+                wrong.append(f"agent {agent.index} walks")
+            if agent.walker.epoch != len(self.laws.history) - 1:
+                wrong.append(f"agent {agent.index} is in epoch {agent.walker.epoch}")
+            if self.laws.history[-1].members and agent.triggers:
+                wrong.append(f"agent {agent.index} has triggers pending: {agent.triggers}")
+        return wrong
