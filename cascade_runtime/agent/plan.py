@@ -61,11 +61,17 @@ def plan_next(
         return _after_deaths(current, facts, triggers, policy, proposer, alive, dead)
     cut = max((facts[m].decided for m in alive), default=current.cut_step)
     late = [m for m in alive if facts[m].decided < cut]
-    if late:
+    if late and cut > current.cut_step:
         return Drains(cut, late)
+    # Whoever is late otherwise was to be rolled forward in this epoch and was not: nothing that it
+    # could wait for is under way, so the next view rolls it forward.
     leaving = [m for m in alive if facts[m].leaving]
-    if leaving:
-        staying = [m for m in alive if not facts[m].leaving]
+    staying = [m for m in alive if not facts[m].leaving]
+    stuck = bool(staying) and _source(staying, facts, cut) is None
+    if leaving and not (stuck and current.regime is not Regime.EVENTUAL):
+        if stuck:  # nobody is rolled forward in EVENTUAL, so those who know the step just go
+            cut = max(facts[m].decided for m in staying)
+        behind = [m for m in staying if facts[m].decided < cut]
         view = View(
             epoch=current.epoch + 1,
             regime=current.regime,
@@ -77,6 +83,8 @@ def plan_next(
             departed=leaving,
             member_reason="finished",
             cut_step=cut,
+            source=_source(staying, facts, cut) if behind else None,
+            behind=behind,
         )
         return Plan(view, None, None)
     debts = list(open_debts)
@@ -87,7 +95,7 @@ def plan_next(
         decision = policy.decide(current.regime, trigger.fault, debts)
         if not decision.changed and trigger.fault is FaultEvent.GPU_FAIL_STOP:
             answered += trigger.evidence
-        if decision.changed:
+        if decision.changed and not (late and decision.to is Regime.STRONG):  # its fold comes later
             view = View(
                 epoch=current.epoch + 1,
                 regime=decision.to,
@@ -99,6 +107,8 @@ def plan_next(
                 proposer=proposer,
                 evidence=_evidence(trigger, triggers),
                 cut_step=cut,
+                source=_source(alive, facts, cut) if late else None,
+                behind=late,
                 # The climb's fold takes the author's next dots, so open ones are void: the step is
                 # issued again, in the new regime.
                 voided=_in_flight(current, facts, cut) if decision.to > current.regime else [],
@@ -111,10 +121,12 @@ def plan_next(
         from_regime=current.regime,
         members=list(current.members),
         cohorts=list(current.cohorts),
-        reason="nothing to change",
+        reason=f"{_ranks(late)} to be rolled forward" if late else "nothing to change",
         proposer=proposer,
         evidence=answered,  # deaths that the policy has no move for: judged all the same
         cut_step=cut,
+        source=_source(alive, facts, cut) if late else None,
+        behind=late,
         in_flight=_in_flight(current, facts, cut),
     )
     return Plan(same, None, None)
@@ -135,7 +147,6 @@ def _after_deaths(
     decision = policy.decide(current.regime, FaultEvent.GPU_FAIL_STOP)
     cut = max((facts[m].decided for m in alive), default=current.cut_step)
     behind = [m for m in alive if facts[m].decided < cut]
-    source = min((m for m in alive if facts[m].decided == cut), default=None)
     view = View(
         epoch=current.epoch + 1,
         regime=decision.to,
@@ -149,12 +160,17 @@ def _after_deaths(
         departed=dead,
         member_reason="failed",
         cut_step=cut,
-        source=source if behind else None,
+        source=_source(alive, facts, cut) if behind else None,
         behind=behind,
         voided=_voided(current, facts, alive, cut),
         in_flight=_in_flight(current, facts, cut),
     )
     return Plan(view, trigger, decision)
+
+
+def _source(members: Iterable[Actor], facts: Mapping[Actor, Facts], cut: int) -> Actor | None:
+    """Whose kept buckets roll the others forward."""
+    return min((m for m in members if facts[m].decided == cut), default=None)
 
 
 def _evidence(trigger: Trigger, triggers: Sequence[Trigger]) -> list[EventRef]:

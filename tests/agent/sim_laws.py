@@ -46,6 +46,8 @@ class Laws:
         assert not gone_before, f"{gone_before} were certified dead before the ballot began"
         assert set(view.departed) == set(current.members) - set(view.members)
         self._regime(view)
+        if view.regime is Regime.EVENTUAL and view.member_reason == "finished":
+            cut = max((alive[m].decided for m in view.members), default=cut)
         if view.members:
             assert view.cut_step == cut
         self._voided(current, facts, view)

@@ -55,6 +55,9 @@ from tests.agent.sim_laws import Laws
 from tests.agent.sim_rank import Fabric, Rank
 
 POLICY = load_policy()
+PATIENCE = 4
+"""A walk that stands still for so many ticks is taken over by an agent that does not lead."""
+
 Move = tuple[str, int, int | str]
 Hook = Callable[[str, int, int, Message], None]
 """Called with (point, sender, receiver, message); points: send, sent, handle, handled."""
@@ -96,6 +99,8 @@ class Agent:
         self.suspects: frozenset[int] = frozenset()
         self._began: dict[Ballot, int] = {}
         self._num_rows = 0
+        self._still = 0
+        self._stood: tuple[int, Ballot] | None = None
         for view in self.walker.log:
             self.reconciler.install(view)
         for actor, facts in memory.dead:
@@ -123,7 +128,11 @@ class Agent:
         if not walker.log or not walker.view.members:
             return
         walker.suspect(self.suspects)
-        if self.leads():
+        stands = (walker.epoch, walker.promised)
+        self._still = self._still + 1 if stands == self._stood else 0
+        self._stood = stands
+        if self.leads() or (walker.walking and self._still > PATIENCE * (1 + self.index)):
+            self._still = 0
             deaths = any(t.fault is FaultEvent.GPU_FAIL_STOP for t in self.triggers)
             if walker.coordinating:
                 if deaths and walker.graceful and not walker.proposing:
@@ -321,6 +330,8 @@ class Cluster:
             (i, j): deque() for i in range(num_agents) for j in range(num_agents) if i != j
         }
         self.severed: set[frozenset[int]] = set()
+        self.held: set[tuple[int, int]] = set()
+        """Channels whose messages take their time."""
         self.agents: list[Agent | None] = [None] * num_agents
         for index in range(num_agents):
             self.restart(index)
@@ -436,7 +447,7 @@ class Cluster:
         """What could happen next, without faults and without time going by."""
         able: list[Move] = []
         for (sender, to), queue in self.queues.items():
-            if queue and self.agents[to] is not None:
+            if queue and self.agents[to] is not None and (sender, to) not in self.held:
                 able.append(("deliver", sender, to))
         for actor, rank in self.ranks.items():
             able += [("rank", actor.rank, what) for what in rank.moves()]
@@ -480,6 +491,7 @@ class Cluster:
 
     def heal(self) -> None:
         """Faults stop: agents are back, links whole, and the job has some steps to do."""
+        self.held.clear()
         for pair in list(self.severed):
             self.mend(*pair)
         for index, agent in enumerate(self.agents):
@@ -507,6 +519,7 @@ class Cluster:
                 wrong.append(f"agent {agent.index} walks")
             if agent.walker.epoch != len(self.laws.history) - 1:
                 wrong.append(f"agent {agent.index} is in epoch {agent.walker.epoch}")
-            if self.laws.history[-1].members and agent.triggers:
+            deaths = [t for t in agent.triggers if t.fault is FaultEvent.GPU_FAIL_STOP]
+            if self.laws.history[-1].members and (agent.leads() and agent.triggers or deaths):
                 wrong.append(f"agent {agent.index} has triggers pending: {agent.triggers}")
         return wrong

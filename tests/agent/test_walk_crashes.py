@@ -1,0 +1,115 @@
+"""Any process may die at any message of the walk: the laws hold, and the job goes on."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+
+import pytest
+
+from cascade_runtime.agent.protocol import Message
+from cascade_runtime.vocabulary.fault import FaultEvent
+from cascade_runtime.vocabulary.identity import Actor
+from tests.agent.simulation import Cluster
+
+POINTS = {
+    ("sender", "before"): "send",
+    ("sender", "after"): "sent",
+    ("receiver", "before"): "handle",
+    ("receiver", "after"): "handled",
+}
+SCENARIO = {
+    **dict.fromkeys(("Query", "Answer", "Propose", "Accepted", "History"), "death"),
+    "DrainRanks": "spread",
+    "Rejected": "duel",
+    "Lag": "lag",
+}
+CASES = [
+    (kind, *where, victim, num_agents)
+    for kind, where, victim, num_agents in product(SCENARIO, POINTS, ("agent", "rank"), (2, 3))
+    if (kind, num_agents) != ("Lag", 2)  # two agents cannot hear of a commit from different ones
+]
+
+
+class Strike:
+    """Crashes an agent, or kills a rank of its host, at the first message of a kind."""
+
+    def __init__(self, cluster: Cluster, kind: str, side: str, when: str, victim: str) -> None:
+        self.cluster, self.kind, self.victim = cluster, kind, victim
+        self.side, self.point = side, POINTS[side, when]
+        self.struck: int | None = None
+
+    def __call__(self, point: str, sender: int, to: int, message: Message) -> None:
+        if self.struck is not None or point != self.point or type(message).__name__ != self.kind:
+            return
+        self.struck = sender if self.side == "sender" else to
+        if self.victim == "agent":
+            self.cluster.crash(self.struck)
+        else:
+            local = [a for a, r in self.cluster.ranks.items() if r.alive and not r.left]
+            self.cluster.kill(max(a for a in local if self.cluster.host_of(a) == self.struck))
+
+
+def death(cluster: Cluster) -> None:
+    cluster.kill(max(cluster.ranks))
+
+
+def spread(cluster: Cluster) -> None:
+    """One rank has decided a step that the others have under way; then a graceful walk."""
+    cluster.fabric.limit += 1
+    for what in ("launch",) * len(cluster.ranks) + ("decide",):
+        cluster.move(next(m for m in cluster.moves() if m[2] == what))
+    agent = cluster.agents[0]
+    assert agent is not None
+    agent.fire(FaultEvent.LINK_DELAY_HIGH)
+
+
+def duel(cluster: Cluster) -> None:
+    """Two agents that cannot hear each other both lead."""
+    death(cluster)
+    cluster.cut(0, 1)
+    cluster.flow()
+    cluster.flow()
+    cluster.mend(0, 1)
+
+
+def lag(cluster: Cluster) -> None:
+    """Agent 1 hears of a commit and begins the next walk; agent 2 has not heard of it yet."""
+    death(cluster)
+    while len(cluster.laws.history) == 1:
+        cluster.flow()
+        cluster.held = {(0, 2)} if cluster.agents[0].walker.proposing else set()
+    cluster.kill(Actor(3))
+    cluster.cut(0, 1)
+
+
+def run(kind: str, strike: Strike, cluster: Cluster, chance: random.Random | None) -> None:
+    cluster.hook = strike
+    {"death": death, "spread": spread, "duel": duel, "lag": lag}[SCENARIO[kind]](cluster)
+    for _ in range(30):
+        if strike.struck is not None:
+            break
+        cluster.flow(chance if kind in ("Query", "Answer") else None)
+    assert strike.struck is not None, f"no {kind} was ever sent"
+    if chance is not None:  # away for long: the others do without it
+        for _ in range(3):
+            for agent in cluster.live():
+                cluster.suspect(agent.index)
+            cluster.flow(chance)
+    cluster.heal()
+    cluster.run_to_calm(chance)
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2])
+@pytest.mark.parametrize(("kind", "side", "when", "victim", "num_agents"), CASES)
+def test_survives(kind, side, when, victim, num_agents, seed):
+    cluster = Cluster(num_agents, 3 * num_agents if kind == "Lag" else 2 * num_agents)
+    run(
+        kind,
+        Strike(cluster, kind, side, when, victim),
+        cluster,
+        None if seed is None else random.Random(seed),
+    )
+    dead = {a for a, r in cluster.ranks.items() if not r.alive}
+    assert not dead & set(cluster.laws.history[-1].members)
+    assert len(cluster.laws.history) > 1
