@@ -40,14 +40,11 @@ check: lint types imports test ## All of the above: what a change must pass
 cover: ## Run the tests and show the lines and branches that they miss
 	@$(MAKE) --no-print-directory test COVER=1
 
-bench: ## List the benchmarks; NAME=name runs one
+bench: setup ## List the benchmarks; NAME=name runs one
 ifdef NAME
-	@tools/setup.sh
-	@$(BIN)/python benchmarks/$(NAME).py $(ARGS)
+	@$(BIN)/python -m benchmarks $(NAME) $(ARGS)
 else
-	@echo "make bench NAME=... runs one of:"
-	@for file in benchmarks/[!_]*.py; do \
-		[ ! -f "$$file" ] || echo "  $$(basename "$$file" .py)"; done
+	@$(BIN)/python -m benchmarks
 endif
 
 samples: setup ## Make sample_traces/ anew from real runs

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from cascade_runtime import job
-from cascade_runtime.vocabulary.errors import CascadeError
+from cascade_runtime.vocabulary.errors import CascadeError, NotSupported
 
 _optimizers: list[weakref.ref[Any]] = []
 
@@ -26,20 +26,19 @@ def watch_constructors() -> None:
     import torch
     from torch.nn.parallel import DistributedDataParallel
 
-    optimizer_init = torch.optim.Optimizer.__init__
-    ddp_forward = DistributedDataParallel.forward
+    optimizer_init: Any = torch.optim.Optimizer.__init__
+    ddp_forward: Any = DistributedDataParallel.forward
 
     def remember(self: Any, *args: Any, **kwargs: Any) -> None:
         optimizer_init(self, *args, **kwargs)
         _optimizers.append(weakref.ref(self))
 
     def attach_then_forward(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not job.is_attached() and self.training and torch.is_grad_enabled():
+        if job.attached() is None and self.training and torch.is_grad_enabled():
             job.attach(self, _optimizer_of(self))
             # The hook that begins a step was not there yet when this forward began.
-            stepper = job._session.stepper if job._session is not None else None
-            if stepper is not None:
-                stepper.begin_forward()
+            if (session := job.attached()) is not None:
+                session.stepper.begin_forward()
         return ddp_forward(self, *args, **kwargs)
 
     torch.optim.Optimizer.__init__ = remember  # type: ignore[method-assign]
@@ -57,8 +56,6 @@ def _optimizer_of(model: Any) -> Any:
         if held & wanted:
             found.append(optimizer)
     if len(found) != 1:
-        from cascade_runtime.vocabulary.errors import NotSupported
-
         raise NotSupported(
             f"{len(found)} optimizers hold this model's parameters, and exactly one is needed",
             where="cascade run",

@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 
     from cascade_runtime.rank.session import Session
 
-_session: Session | None = None
+
+class _State:
+    """What this process has attached, if anything."""
+
+    session: Session | None = None
+
+
+_state = _State()
 
 
 def attach(
@@ -43,8 +50,7 @@ def attach(
         BadUsage: attached twice, a world of one rank, no agent in enforce mode.
         NotSupported: not a DDP model, a sharded one, a hook that cannot be kept.
     """
-    global _session
-    if _session is not None:
+    if _state.session is not None:
         raise BadUsage(
             "attach was called twice in this process",
             where="attach",
@@ -69,30 +75,30 @@ def attach(
             hint="leave it out, or train without cascade",
         )
     session = Session.open(ddp, optimizer, mode, Path(trace_dir) if trace_dir else None)
-    _session = session
+    _state.session = session
     atexit.register(finish)
     return ddp
 
 
 def finish() -> None:
     """Leave the job cleanly: drain, settle, say LEAVE, close the trace. Also called at exit."""
-    if _session is not None:
-        _session.finish()
+    if _state.session is not None:
+        _state.session.finish()
 
 
 def regime() -> Regime:
     """The regime in force for this rank; STRONG before ``attach``."""
-    return _session.member.view.regime if _session is not None else Regime.STRONG
+    return _state.session.member.view.regime if _state.session is not None else Regime.STRONG
 
 
 def debt() -> list[str]:
     """Ids of the debts that this rank has opened and that are not yet closed."""
-    return sorted(_session.member.open_debts) if _session is not None else []
+    return sorted(_state.session.member.open_debts) if _state.session is not None else []
 
 
 def members() -> list[Actor]:
     """The members of the view in force."""
-    return list(_session.member.view.members) if _session is not None else []
+    return list(_state.session.member.view.members) if _state.session is not None else []
 
 
 def on_transition(callback: Callable[[Any], None]) -> None:
@@ -118,11 +124,11 @@ def checkpoint_loaded(checkpoint_id: str, stored: dict[str, Any]) -> None:
 
 
 def _attached(what: str) -> Session:
-    if _session is None:
+    if _state.session is None:
         raise BadUsage(f"{what} needs an attached model", where=what, hint="call attach first")
-    return _session
+    return _state.session
 
 
-def is_attached() -> bool:
-    """Whether ``attach`` has been called in this process."""
-    return _session is not None
+def attached() -> Session | None:
+    """The session of this process; None before ``attach``."""
+    return _state.session

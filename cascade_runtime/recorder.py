@@ -206,14 +206,26 @@ class Recorder:
         finally:
             self._release()
 
-    def done(self, entered_seq: int, complete_mono_ns: int, payload_digest: str | None = None) -> None:
+    def done(
+        self, entered_seq: int, complete_mono_ns: int, payload_digest: str | None = None
+    ) -> None:
         """Completion of an entered collective, learnt of now; takes no seq of its own."""
         self._acquire()
         try:
             self._put(
                 self._encode(
-                    ("collective_done", self.run_id, self._rank, self._incarnation, entered_seq,
-                     self.seq, None, self._wall_anchor + complete_mono_ns, True, payload_digest)
+                    (
+                        "collective_done",
+                        self.run_id,
+                        self._rank,
+                        self._incarnation,
+                        entered_seq,
+                        self.seq,
+                        None,
+                        self._wall_anchor + complete_mono_ns,
+                        True,
+                        payload_digest,
+                    )
                 )  # fmt: skip
             )
         finally:
@@ -260,8 +272,7 @@ class Recorder:
             return self._drop(table)
         if self._gap_first is not None:
             # The gap's own row comes after the hole, so the record must move one seq on.
-            self._flush_gap()
-            if self._gap_first is not None:  # still no room
+            if not self._flush_gap():
                 return self._drop(table)
             record = _with_seq(record, self.seq)
         if not self._put(self._encode(record)):
@@ -277,9 +288,10 @@ class Recorder:
         self.seq += 1
         return self.seq - 1
 
-    def _flush_gap(self) -> None:
+    def _flush_gap(self) -> bool:
+        """Write the pending ``gaps`` row; False when there is still no room for it."""
         if self._gap_first is None:
-            return
+            return True
         now = _mono_ns()
         first, tables = self._gap_first, sorted(self._gap_tables)
         gap = Gaps(
@@ -287,10 +299,12 @@ class Recorder:
             Regime(self.regime), self.step, self._wall_anchor + now, now, first_seq=first,
             last_seq=self.seq - 1, num_events=self.seq - first, tables=tables, reason="dropped",
         )  # fmt: skip
-        if self._put(self._encode(gap)):
-            self.seq += 1
-            self._gap_first = None
-            self._gap_tables.clear()
+        if not self._put(self._encode(gap)):
+            return False
+        self.seq += 1
+        self._gap_first = None
+        self._gap_tables.clear()
+        return True
 
     def _put(self, payload: bytes) -> bool:
         """Append one payload; False when there is no room on the disk."""

@@ -51,11 +51,12 @@ def main() -> None:
                 _reap(owners)
             elif key.fileobj is sys.stdin:
                 return  # the parent closed our stdin: it is gone or done
-            elif isinstance(key.fileobj, socket.socket):
-                if not _serve(key.fileobj, owners, [listener, wake, waker, *clients]):
-                    selector.unregister(key.fileobj)
-                    clients.remove(key.fileobj)
-                    key.fileobj.close()
+            elif isinstance(key.fileobj, socket.socket) and not _serve(
+                key.fileobj, owners, [listener, wake, waker, *clients]
+            ):
+                selector.unregister(key.fileobj)
+                clients.remove(key.fileobj)
+                key.fileobj.close()
 
 
 def _preload() -> None:
@@ -89,9 +90,7 @@ def _serve(
     return True
 
 
-def _become_rank(
-    request: SpawnRequest, fds: list[int], inherited: list[socket.socket]
-) -> None:
+def _become_rank(request: SpawnRequest, fds: list[int], inherited: list[socket.socket]) -> None:
     code = 70
     try:
         signal.set_wakeup_fd(-1)

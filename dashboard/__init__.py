@@ -1,1 +1,3 @@
+"""The composition root: what people see, and the ``cascade`` command."""
+
 __dist__ = "cascade-timelines"

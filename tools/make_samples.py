@@ -22,11 +22,17 @@ def main() -> int:
         place = ROOT / "sample_traces" / name
         fresh = place.with_name(f".{name}.new")
         shutil.rmtree(fresh, ignore_errors=True)
-        command = [sys.executable, "-c", "from dashboard.commands import main; raise SystemExit(main())"]
+        command = [
+            sys.executable,
+            "-c",
+            "from dashboard.commands import main; raise SystemExit(main())",
+        ]
         command += ["demo", "--headless", "--scenario", name, "--out", str(fresh)]
         code = subprocess.run(command, cwd=ROOT, check=False).returncode
         if code != 0:
-            sys.stderr.write(f"{name}: the run did not give its expected verdict; kept the old one\n")
+            sys.stderr.write(
+                f"{name}: the run did not give its expected verdict; kept the old one\n"
+            )
             shutil.rmtree(fresh, ignore_errors=True)
             return code
         shutil.rmtree(place, ignore_errors=True)

@@ -142,7 +142,7 @@ class HostAgent:
                     self.config.socket_path(other),
                     self._hello(),
                     partial(self._greet, other),
-                    partial(self.peer_actors.pop, other, None),
+                    partial(self._forget_peer, other),
                 )
         self._start_or_adopt()
         for view in self.walker.log:
@@ -282,6 +282,10 @@ class HostAgent:
         if self.walker.log:
             self.walker.on_message(hello.index, Lag(hello.epoch))
         self._greet(hello.index)
+
+    def _forget_peer(self, index: int) -> None:
+        """Its connection ended; until it says hello again nobody knows which incarnation it is."""
+        self.peer_actors.pop(index, None)
 
     def _greet(self, index: int) -> None:
         """A peer can be reached (again): tell it what this host knows and it may have missed."""
@@ -626,9 +630,10 @@ class HostAgent:
 
     def _decide_stay(self, reason: str) -> None:
         regime = self.walker.view.regime
+        causal = regime is Regime.CAUSAL
         self.recorder.row(
             Decisions,
-            fault=FaultEvent.STABLE_SYNC,
+            fault=FaultEvent.STABLE_SYNC if causal else FaultEvent.RECOVERY_DETECTED,
             from_regime=regime,
             to_regime=regime,
             changed=False,
@@ -746,7 +751,8 @@ class HostAgent:
             for actor in self._local(set(view.members) | set(view.departed)):
                 self._tell(actor, Commit(view))
         if not view.members and view.member_reason == "finished":
-            if self.config.host_of(min(view.departed).rank) == self.index:
+            lowest = min(view.departed)
+            if self.config.host_of(lowest.rank) == self.index:
                 write_trace_end(self.config, time.time_ns())
 
     def _announce(self, view: View) -> None:
@@ -773,9 +779,8 @@ class HostAgent:
         if self.stopping or not self.walker.log:
             self._finished.set()
             return
-        if not self.walker.view.members:
-            self._finished.set()
-        elif not self._alive_members() and self.config.mode == "observe":
+        lost = self.config.mode == "observe" and not self._alive_members()
+        if lost or not self.walker.view.members:
             self._finished.set()
 
     def _local(self, actors: set[Actor]) -> list[Actor]:
@@ -789,4 +794,3 @@ class HostAgent:
 async def serve(config: JobConfig, index: int) -> int:
     """Run agent ``index`` of the job."""
     return await HostAgent(config, index).run()
-

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -75,10 +76,10 @@ class PeerLink:
             self.ever_connected = True
             self.down_since = None
             self._on_up()
-            try:
+            with contextlib.suppress(
+                OSError
+            ):  # a reset, with frames unread, is an end like any other
                 await reader.read()  # nothing is sent this way: returns at the connection's end
-            except OSError:
-                pass  # reset, with frames unread: an end like any other
             self._writer = None
             self._on_down()
             self.down_since = loop.time()

@@ -20,7 +20,11 @@ def judged(trigger: Trigger, views: Iterable[View]) -> bool:
     for view in views:
         if any(ref in view.evidence for ref in trigger.evidence):
             return True
-        if view.member_reason == "failed" and not view.evidence and trigger.subject in view.departed:
+        if (
+            view.member_reason == "failed"
+            and not view.evidence
+            and trigger.subject in view.departed
+        ):
             return True
     return False
 
@@ -205,9 +209,7 @@ def _in_flight(current: View, facts: Mapping[Actor, Facts], cut: int) -> list[Do
     return [d for a in _authors(current) if a in facts for d in _open_dots(a, facts[a], frontier)]
 
 
-def _voided(
-    current: View, facts: Mapping[Actor, Facts], alive: list[Actor], cut: int
-) -> list[Dot]:
+def _voided(current: View, facts: Mapping[Actor, Facts], alive: list[Actor], cut: int) -> list[Dot]:
     """Dots of dead authors whose step nobody decided: their gradients are gone with the author's view."""
     if not alive:
         return []

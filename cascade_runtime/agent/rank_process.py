@@ -16,7 +16,7 @@ from cascade_runtime.vocabulary.identity import Actor
 
 
 def rank_environment(config: JobConfig, index: int, actor: Actor) -> dict[str, str]:
-    """torchrun's variables and ours, over the launcher's own environment."""
+    """The variables of torchrun and ours, over the launcher's own environment."""
     local = config.ranks_of(index)
     env = dict(os.environ) | config.env
     env.setdefault("OMP_NUM_THREADS", "1")

@@ -26,7 +26,7 @@ OPERATION_TIMEOUT = timedelta(hours=1)
 """Of one collective. Deaths are told by the agents, so this only bounds what nobody explains."""
 
 
-class Superseded(Exception):  # noqa: N818  # not an error: another walk has begun
+class Superseded(Exception):
     """The view that a group was being formed for is being walked away from."""
 
 
@@ -70,17 +70,18 @@ class GlooFactory:
     def form(self, members: list[Actor], me: Actor, epoch: int) -> Group:
         """As GroupFactory."""
         store = AgentStore(self._link, epoch)
-        options = dist.ProcessGroupGloo._Options()
-        options._devices = [dist.ProcessGroupGloo.create_device(hostname=self._address)]
+        gloo: Any = dist.ProcessGroupGloo  # the stubs know its public part only
+        options = gloo._Options()
+        options._devices = [gloo.create_device(hostname=self._address)]
         options._timeout = timedelta(seconds=FORM_TIMEOUT_S)
         try:
-            pg = dist.ProcessGroupGloo(store, members.index(me), len(members), options)
+            pg = gloo(store, members.index(me), len(members), options)
         except RuntimeError as error:
             raise Superseded(str(error)) from error
         return Group(pg, members, epoch, keep=store)
 
 
-class AgentStore(dist.Store):
+class AgentStore(dist.Store):  # type: ignore[misc,name-defined]  # absent from the stubs
     """A c10d store whose keys are kept by the agents, valid for one epoch."""
 
     def __init__(self, link: AgentLink, epoch: int) -> None:
@@ -97,7 +98,7 @@ class AgentStore(dist.Store):
         """Wait for a key."""
         return ask(self._link, self._epoch, key)
 
-    def wait(self, keys: list[str], timeout: timedelta | None = None) -> None:  # type: ignore[override]
+    def wait(self, keys: list[str], timeout: timedelta | None = None) -> None:
         """Wait for all keys."""
         for key in keys:
             self.get(key)
@@ -107,7 +108,7 @@ class AgentStore(dist.Store):
         self.wait(keys)
         return True
 
-    def set_timeout(self, timeout: timedelta) -> None:  # type: ignore[override]
+    def set_timeout(self, timeout: timedelta) -> None:
         """Ignored: the agents say when a key will never come."""
 
 

@@ -160,9 +160,7 @@ class Member:
     def _apply(self, dots: list[Dot]) -> None:
         self.version += 1
         version = self.version if self.strong else None
-        self._recorder.updates(
-            "applied", self.objects.names, dots, version, [], [None] * len(dots)
-        )
+        self._recorder.updates("applied", self.objects.names, dots, version, [], [None] * len(dots))
         self._last_dots = list(dots)
         self.frontier.cover(dots[-1])
 
@@ -172,10 +170,9 @@ class Member:
         if self.strong:
             self._digest_row((self.decided - 1) % len(names))
         self._recorder.steps("end")
-        if not self.strong:
+        if self.view.regime is Regime.CAUSAL:
             self._link.send(Round(self.actor, self.view.epoch, self.decided))
-            if self._reconciled_epoch != self.view.epoch:
-                self.reconcile()
+            self.reconcile()
 
     def _digest_row(self, index: int) -> str:
         digest = self.objects.digest(index)
@@ -202,9 +199,20 @@ class Member:
                 self._digest_row(i)
 
     def reconcile(self) -> None:
-        """Tell the agents the digest of everything held, at the current frontier."""
+        """Tell the agents the digest of everything held, at the current frontier; once an epoch.
+
+        In EVENTUAL members may hold inside a step, where their buffers have already gone on alone
+        (the step's decision makes them equal again), so buffers are left out there.
+        """
+        if self._reconciled_epoch == self.view.epoch:
+            return
         self._reconciled_epoch = self.view.epoch
-        digests = [self._digest_row(i) for i in range(len(self.objects.names))]
+        eventual = self.view.regime is Regime.EVENTUAL
+        digests = [
+            self._digest_row(i)
+            for i, name in enumerate(self.objects.names)
+            if not (eventual and name == "buffers")
+        ]
         self._link.send(
             Reconciled(self.actor, self.view.epoch, " ".join(digests), self.frontier.dots())
         )

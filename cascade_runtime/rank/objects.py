@@ -109,7 +109,7 @@ def _cut(
 def raw_bytes(tensor: torch.Tensor) -> memoryview:
     """A tensor's bytes in host memory, without a copy where it already lies there contiguously."""
     flat = tensor.detach().contiguous().reshape(-1).cpu()
-    return memoryview(flat.view(torch.uint8).numpy())
+    return flat.view(torch.uint8).numpy().data
 
 
 def _hash_state(hasher: xxhash.xxh3_128, state: Any) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.distributed import GradBucket  # type: ignore[attr-defined]  # absent from the stubs
 
 from cascade_runtime.agent.control_log import comm_id_of
 from cascade_runtime.agent.protocol import Commit, Halt, Halted, Leave, Message, Proposed
@@ -39,13 +40,14 @@ class StepObserver:
         self._step_decided = False
         self._entered: list[tuple[int, list[int]]] = []
 
-    def hook(self, state: object, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    def hook(self, state: object, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
         """DDP's default reduction (divide, all_reduce), with a row at entry."""
         del state
         buffer = bucket.buffer()
         seq = self._before(bucket, buffer)
         buffer.div_(self._size)
-        future = dist.all_reduce(buffer, group=self._pg, async_op=True).get_future()
+        work: Any = dist.all_reduce(buffer, group=self._pg, async_op=True)
+        future: torch.futures.Future[torch.Tensor] = work.get_future()
         done: list[int] = []
         self._entered.append((seq, done))
 
@@ -54,10 +56,11 @@ class StepObserver:
             done.append(time.monotonic_ns())
             return result
 
-        return future.then(finish)
+        reduced_later: torch.futures.Future[torch.Tensor] = future.then(finish)
+        return reduced_later
 
     @guarded(default=-1)
-    def _before(self, bucket: dist.GradBucket, buffer: torch.Tensor) -> int:
+    def _before(self, bucket: GradBucket, buffer: torch.Tensor) -> int:
         if bucket.index() == 0:
             self._entered = []
             self._step_decided = False

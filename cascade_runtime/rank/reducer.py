@@ -9,6 +9,7 @@ decided step are kept for members that are one step behind (12 % of random kills
 
 # No `from __future__ import annotations` here: DDP checks the hook's annotations as objects.
 
+import contextlib
 import os
 import time
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 import xxhash
+from torch.distributed import GradBucket  # type: ignore[attr-defined]  # absent from the stubs
 
 from cascade_runtime.agent.protocol import (
     Commit,
@@ -102,7 +104,7 @@ class StepReducer:
 
     # ---- the hook --------------------------------------------------------------------------------
 
-    def hook(self, state: object, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    def hook(self, state: object, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
         """What DDP calls for each bucket; returns with the last one when the step is decided."""
         del state
         if bucket.index() == 0:
@@ -130,6 +132,7 @@ class StepReducer:
         if self._step_decided:  # the optimizer skipped its step
             self.end_step()
         self.serve_pending()
+        self._hold_in_eventual()
         if not self._in_step:
             self._in_step = True
             self.member.begin_step()
@@ -142,6 +145,13 @@ class StepReducer:
             self._in_step = False
             self.member.end_step()
             self.serve_pending()
+            self._hold_in_eventual()
+
+    def _hold_in_eventual(self) -> None:
+        """Nothing is relaxed that could not be repaid: members hold until RECOVERY_DETECTED."""
+        if self.member.view.regime is Regime.EVENTUAL and not self.left:
+            self.member.reconcile()
+            self._walk(self._link.receive())
 
     def _begin_backward(self) -> None:
         self._parts = []
@@ -150,7 +160,7 @@ class StepReducer:
             self.begin_forward()
         self.member.tell_progress(BACKWARD)
 
-    def _bucket_part(self, bucket: dist.GradBucket) -> Part:
+    def _bucket_part(self, bucket: GradBucket) -> Part:
         local = bucket.buffer()
         label = f"bucket/{bucket.index()}"
         return Part(label, local, self._scratch(label, local), "all_reduce")
@@ -243,10 +253,8 @@ class StepReducer:
                         f"within {BROKEN_PATIENCE_S:.0f} s"
                     )
             wait_readable([self._wakeup, self._link.fd], 0.05 if self._link.fd < 0 else 1.0)
-            try:
+            with contextlib.suppress(BlockingIOError):
                 os.eventfd_read(self._wakeup)
-            except BlockingIOError:
-                pass
         return None
 
     def _complete_step(self) -> None:
@@ -283,7 +291,7 @@ class StepReducer:
                 buffer.copy_(packed[first:last].view(buffer.dtype).reshape(buffer.shape))
                 first = last
 
-    def _verify_layout(self, bucket: dist.GradBucket) -> None:
+    def _verify_layout(self, bucket: GradBucket) -> None:
         """Buckets are cut by each rank alone, in the order its gradients came; they must be equal.
 
         DDP cuts them twice: before the first step and after it. A difference would pair unlike
@@ -298,9 +306,7 @@ class StepReducer:
         member = self.member
         key = f"layout/{member.decided + 1}"
         try:
-            self._link.send(
-                Put(member.view.epoch, f"{key}/{member.actor.rank}", layout.encode())
-            )
+            self._link.send(Put(member.view.epoch, f"{key}/{member.actor.rank}", layout.encode()))
             for other in member.cohort:
                 told = ask(self._link, member.view.epoch, f"{key}/{other.rank}").decode()
                 if told != layout:
@@ -376,8 +382,11 @@ class StepReducer:
                         self.left = True
                         return
                     if view.regime is Regime.EVENTUAL:
-                        # Nothing is relaxed here that could not be repaid: members hold until
-                        # RECOVERY_DETECTED (issue of the EVENTUAL data path).
+                        if view.source is not None and not self._enter():
+                            message = self._link.receive()
+                            continue
+                        if self._step_decided and self._parts:
+                            return  # rolled forward: the step is finished first, then held
                         member.reconcile()
                     elif self._enter():
                         return
@@ -435,7 +444,7 @@ class StepReducer:
         member.group_row(view.epoch)
         if view.source is not None and not self._roll_forward():
             return False
-        if not self._step_decided:
+        if not self._step_decided and view.regime is not Regime.EVENTUAL:
             if self._all_buckets:
                 # The author may be another now, or its dots were voided: issue before the launch.
                 self.member.issue()
@@ -450,7 +459,8 @@ class StepReducer:
     def _roll_forward(self) -> bool:
         """Members one decided step behind take the buckets that the others kept."""
         view, group = self.member.view, self._group
-        assert view.source is not None and group is not None
+        assert view.source is not None
+        assert group is not None
         behind = self.member.decided < view.cut_step
         parts = self._parts if behind else self._kept_or_decided()
         rolled = [Part(p.label, p.local, p.scratch, "broadcast") for p in parts]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from cascade_runtime.rank.wrap import check_model, take_over
 from cascade_runtime.recorder import Recorder
 from cascade_runtime.vocabulary.errors import BadUsage, NotSupported
 from cascade_runtime.vocabulary.events import Actors, Checkpoints, Groups, Objects
-from cascade_runtime.vocabulary.identity import Actor
+from cascade_runtime.vocabulary.identity import Actor, Dot
 
 ATTACH_PATIENCE_S = 600.0
 """How long a rank waits for the others to attach; loading a model may take minutes."""
@@ -153,7 +152,7 @@ class Session:
         params = xxhash.xxh3_128()
         for i, name in enumerate(names):
             if name != "optim":
-                params.update(self._objects.digest(i))
+                params.update(self._objects.digest(i).encode())
         return {
             "frontier": [[d.rank, d.incarnation, d.counter] for d in self.member.frontier.dots()],
             "world_size": len(self.member.view.members),
@@ -165,8 +164,6 @@ class Session:
     def _checkpoint_row(
         self, action: str, checkpoint_id: str, durable: bool, told: dict[str, Any]
     ) -> None:
-        from cascade_runtime.vocabulary.identity import Dot
-
         self._recorder.row(
             Checkpoints,
             action=action,
@@ -185,7 +182,7 @@ def _first_rows(recorder: Recorder, config: JobConfig, agent: int, objects: Mode
         Actors,
         name=f"rank {recorder.actor.rank}",
         kind="rank",
-        host=config.host_name(agent) if config else socket.gethostname(),
+        host=config.host_name(agent),
         pid=os.getpid(),
     )
     everybody = range(config.num_ranks + config.num_hosts)

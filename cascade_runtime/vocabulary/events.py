@@ -77,21 +77,23 @@ class Groups(Event, tag="groups", frozen=True, array_like=True, gc=False):
         Meta(description="hash of ordered actors and ordinal; never a process-local id"),
     ] = None
     members: Annotated[list[Actor] | None, Meta(description="in communicator order")] = None
-    ordinal: Annotated[
-        Int32 | None, Meta(description="tells groups of the same members apart")
-    ] = None
+    ordinal: Annotated[Int32 | None, Meta(description="tells groups of the same members apart")] = (
+        None
+    )
     label: Annotated[
         str | None, Meta(description="cohort/<epoch>/<i>, control, or the user's name")
     ] = None
-    replaces: Annotated[str | None, Meta(description="comm_id that this group stands in for")] = None
+    replaces: Annotated[str | None, Meta(description="comm_id that this group stands in for")] = (
+        None
+    )
 
 
 class Objects(Event, tag="objects", frozen=True, array_like=True, gc=False):
     """A piece of shared state that updates, reads, digests and debts name."""
 
-    object: Annotated[str | None, Meta(description="params/<i>, buffers, optim, data/<rank>, ...")] = (
-        None
-    )
+    object: Annotated[
+        str | None, Meta(description="params/<i>, buffers, optim, data/<rank>, ...")
+    ] = None
     kind: Annotated[
         Literal["shard", "bucket", "kv_prefix", "plan", "state"] | None,
         Meta(description="what sort of state it is"),
@@ -101,9 +103,7 @@ class Objects(Event, tag="objects", frozen=True, array_like=True, gc=False):
         Meta(description="an update replaces the value, or is added to it"),
     ] = None
     holders: Annotated[list[Rank] | None, Meta(description="ranks that hold it, null = all")] = None
-    staleness_bound: Annotated[
-        Int64 | None, Meta(description="in versions, null = none")
-    ] = None
+    staleness_bound: Annotated[Int64 | None, Meta(description="in versions, null = none")] = None
 
 
 class Steps(Event, tag="steps", frozen=True, array_like=True, gc=False):
@@ -156,15 +156,17 @@ class CollectiveDone(msgspec.Struct, tag="collective_done", frozen=True, array_l
 class Messages(Event, tag="messages", frozen=True, array_like=True, gc=False):
     """A point-to-point message sent, or received (stamped at arrival)."""
 
-    comm_id: Annotated[
-        str | None, Meta(description="control and side channels are groups too")
-    ] = None
+    comm_id: Annotated[str | None, Meta(description="control and side channels are groups too")] = (
+        None
+    )
     peer: Annotated[Rank | None, Meta(description="rank of the other end")] = None
     peer_incarnation: Annotated[Incarnation | None, Meta(description="its incarnation")] = None
     channel_seq: Annotated[
         Int64 | None, Meta(description="per (comm_id, source actor, destination actor), from 0")
     ] = None
-    direction: Annotated[Literal["send", "recv"] | None, Meta(description="which end this is")] = None
+    direction: Annotated[Literal["send", "recv"] | None, Meta(description="which end this is")] = (
+        None
+    )
     num_bytes: Annotated[Int64 | None, Meta(description="payload size")] = None
     enter_ns: Annotated[Ns | None, Meta(description="when the operation was entered")] = None
     complete_ns: Annotated[Ns | None, Meta(description="when it completed")] = None
@@ -187,7 +189,9 @@ class Updates(Event, tag="updates", frozen=True, array_like=True, gc=False):
         list[Dot] | None, Meta(description="nearest updates of other origins it depends on")
     ] = None
     num_bytes: Annotated[Int64 | None, Meta(description="payload size")] = None
-    digest: Annotated[str | None, Meta(description="of the payload or of the value after it")] = None
+    digest: Annotated[str | None, Meta(description="of the payload or of the value after it")] = (
+        None
+    )
 
 
 class Reads(Event, tag="reads", frozen=True, array_like=True, gc=False):
@@ -226,9 +230,9 @@ class Decisions(Event, tag="decisions", frozen=True, array_like=True, gc=False):
     fault: Annotated[FaultEvent | None, Meta(description="what the policy was asked about")] = None
     from_regime: Annotated[Regime | None, Meta(description="regime when asked")] = None
     to_regime: Annotated[Regime | None, Meta(description="regime answered")] = None
-    changed: Annotated[
-        bool | None, Meta(description="in observe mode: it would have changed")
-    ] = None
+    changed: Annotated[bool | None, Meta(description="in observe mode: it would have changed")] = (
+        None
+    )
     reason: Annotated[str | None, Meta(description="why, one sentence")] = None
     evidence: Annotated[list[EventRef] | None, Meta(description="rows the fault rests on")] = None
 
@@ -248,9 +252,9 @@ class Transitions(Event, tag="transitions", frozen=True, array_like=True, gc=Fal
     reason: Annotated[str | None, Meta(description="one sentence")] = None
     new_epoch: Annotated[Int64 | None, Meta(description="the epoch walked to")] = None
     members: Annotated[list[Actor] | None, Meta(description="of the new view")] = None
-    cohorts: Annotated[
-        list[list[Actor]] | None, Meta(description="members that step together")
-    ] = None
+    cohorts: Annotated[list[list[Actor]] | None, Meta(description="members that step together")] = (
+        None
+    )
     proposer: Annotated[Actor | None, Meta(description="the agent that proposed")] = None
     evidence: Annotated[list[EventRef] | None, Meta(description="rows the fault rests on")] = None
 
@@ -269,9 +273,7 @@ class Debt(Event, tag="debt", frozen=True, array_like=True, gc=False):
             extra={"words": ("STRONG", "CAUSAL")},
         ),
     ] = None
-    new_epoch: Annotated[
-        Int64 | None, Meta(description="of the transition that opened it")
-    ] = None
+    new_epoch: Annotated[Int64 | None, Meta(description="of the transition that opened it")] = None
     object: Annotated[str | None, Meta(description="object concerned, null = every object")] = None
     clock: Annotated[list[Dot] | None, Meta(description="frontier at the cut")] = None
     in_flight: Annotated[

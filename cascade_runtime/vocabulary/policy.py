@@ -107,7 +107,9 @@ class Policy:
         """
         to = self.target(regime, fault)
         if to == regime:
-            return Decision(regime, False, f"{self.name} policy has no move from {regime} on {fault}")
+            return Decision(
+                regime, False, f"{self.name} policy has no move from {regime} on {fault}"
+            )
         if to > regime:
             standing = sum(1 for relaxed in open_debts if relaxed <= to)
             if standing:

@@ -56,7 +56,9 @@ def read_header(data: bytes | memoryview) -> int:
     return int(first_seq)
 
 
-def read_records(data: bytes | memoryview, offset: int = HEADER.size) -> Iterator[memoryview | Torn]:
+def read_records(
+    data: bytes | memoryview, offset: int = HEADER.size
+) -> Iterator[memoryview | Torn]:
     """Payloads from ``offset`` on; the last item is a Torn when the segment does not end cleanly."""
     view = memoryview(data)
     end = len(view)

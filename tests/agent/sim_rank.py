@@ -103,9 +103,9 @@ class Rank:
         running = not self.halted
         if running and self._may_enter():
             able.append("enter")
-        if running and self.entered and not self.launched and not self.leaving:
-            if self.decided < self._fabric.limit:
-                able.append("launch")
+        between_steps = running and self.entered and not self.launched
+        if between_steps and not self.leaving and self.decided < self._fabric.limit:
+            able.append("launch")
         if (running or self.draining is not None) and self._may_decide():
             able.append("decide")
         return able

@@ -520,6 +520,6 @@ class Cluster:
             if agent.walker.epoch != len(self.laws.history) - 1:
                 wrong.append(f"agent {agent.index} is in epoch {agent.walker.epoch}")
             deaths = [t for t in agent.triggers if t.fault is FaultEvent.GPU_FAIL_STOP]
-            if self.laws.history[-1].members and (agent.leads() and agent.triggers or deaths):
+            if self.laws.history[-1].members and ((agent.leads() and agent.triggers) or deaths):
                 wrong.append(f"agent {agent.index} has triggers pending: {agent.triggers}")
         return wrong

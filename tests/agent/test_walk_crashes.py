@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from cascade_runtime.agent.protocol import Message
+from cascade_runtime.agent.protocol import History, Message
 from cascade_runtime.vocabulary.fault import FaultEvent
 from cascade_runtime.vocabulary.identity import Actor
 from tests.agent.simulation import Cluster
@@ -62,6 +62,7 @@ def spread(cluster: Cluster) -> None:
     agent = cluster.agents[0]
     assert agent is not None
     agent.fire(FaultEvent.LINK_DELAY_HIGH)
+    agent.tick()
 
 
 def duel(cluster: Cluster) -> None:
@@ -76,16 +77,21 @@ def duel(cluster: Cluster) -> None:
 def lag(cluster: Cluster) -> None:
     """Agent 1 hears of a commit and begins the next walk; agent 2 has not heard of it yet."""
     death(cluster)
+
+    def hold(point: str, sender: int, to: int, message: Message) -> None:
+        if isinstance(message, History) and to == 2:
+            cluster.held.add((sender, to))
+
+    cluster.hook = hold
     while len(cluster.laws.history) == 1:
         cluster.flow()
-        cluster.held = {(0, 2)} if cluster.agents[0].walker.proposing else set()
     cluster.kill(Actor(3))
     cluster.cut(0, 1)
 
 
 def run(kind: str, strike: Strike, cluster: Cluster, chance: random.Random | None) -> None:
-    cluster.hook = strike
     {"death": death, "spread": spread, "duel": duel, "lag": lag}[SCENARIO[kind]](cluster)
+    cluster.hook = strike
     for _ in range(30):
         if strike.struck is not None:
             break

@@ -124,7 +124,9 @@ def shake(cluster: Cluster, chance: random.Random, share: float) -> None:
     else:
         one, other = chance.choices(range(cluster.num_agents), k=2)
         rank = chance.choice(list(cluster.ranks.values()))
-        what = chance.choice(["kill", "leave", "agent", "agent", "link", "suspect", "fault", "debt"])
+        what = chance.choice(
+            ["kill", "leave", "agent", "agent", "link", "suspect", "fault", "debt"]
+        )
         if what == "kill" and sum(r.alive for r in cluster.ranks.values()) > 1:
             cluster.kill(rank.actor)
         elif what == "leave" and rank.can_leave():

@@ -87,7 +87,11 @@ class JobRunner:
 
 def cascade(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
     """The ``cascade`` command in a process of its own."""
-    command = [sys.executable, "-c", "from dashboard.commands import main; raise SystemExit(main())"]
+    command = [
+        sys.executable,
+        "-c",
+        "from dashboard.commands import main; raise SystemExit(main())",
+    ]
     return subprocess.run(
         [*command, *words], capture_output=True, text=True, check=False, timeout=100, **options
     )

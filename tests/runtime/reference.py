@@ -81,7 +81,7 @@ def _one_step(
         loss_of(replica(inputs), labels).backward()
         for total, parameter in zip(sums, replica.parameters(), strict=True):
             assert parameter.grad is not None
-            total += parameter.grad / len(ranks)
+            total.add_(parameter.grad / len(ranks))
         if buffers is None:  # the cohort's author, its lowest member, gives the buffers
             buffers = [b.clone() for b in replica.buffers()]
     for parameter, total in zip(model.parameters(), sums, strict=True):

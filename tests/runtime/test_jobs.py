@@ -27,7 +27,10 @@ def test_a_clean_job_is_proved(jobs: JobRunner) -> None:
     assert job.outcome.finished == [0, 1, 2]
     assert job.verdict() == "ok"
     assert {r["regime"] for r in job.rows("reads")} == {"STRONG"}
-    assert [r["reason"] for r in job.rows("membership") if r["rank"] == 0] == ["started", "finished"]
+    assert [r["reason"] for r in job.rows("membership") if r["rank"] == 0] == [
+        "started",
+        "finished",
+    ]
     assert job.report.debt.opened == 0
 
 

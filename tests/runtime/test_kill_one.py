@@ -39,9 +39,7 @@ def test_survivors_go_on_and_equal_the_reference(
     jobs: JobRunner, case: int, victim: int, step: int, phases: tuple[str, ...]
 ) -> None:
     hosts = 1 + case % 2
-    job = jobs.run(
-        *ARGUMENTS, kills=(Kill(victim, step),), phases=phases, hosts=hosts
-    )
+    job = jobs.run(*ARGUMENTS, kills=(Kill(victim, step),), phases=phases, hosts=hosts)
     survivors = [r for r in range(4) if r != victim]
     assert job.struck, "the victim was never struck"
     assert job.outcome.finished == survivors
@@ -83,7 +81,5 @@ def assert_steps_without_a_hole(job: FinishedJob, survivors: list[int], decided:
 def assert_last_rows_of_the_victim(job: FinishedJob, victim: int, decided: int) -> None:
     mine = [r for r in job.rows("steps") if r["rank"] == victim]
     assert max(r["step"] for r in mine) >= decided
-    applied = [
-        r for r in job.rows("updates") if r["rank"] == victim and r["action"] == "applied"
-    ]
+    applied = [r for r in job.rows("updates") if r["rank"] == victim and r["action"] == "applied"]
     assert max((r["step"] for r in applied), default=0) >= decided

@@ -18,7 +18,11 @@ pytestmark = pytest.mark.timeout(90)
 @pytest.mark.parametrize(
     ("script", "sentence", "hint"),
     [
-        ("not_ddp", "attach needs a DistributedDataParallel model and got Linear", "wrap the model"),
+        (
+            "not_ddp",
+            "attach needs a DistributedDataParallel model and got Linear",
+            "wrap the model",
+        ),
         ("sharded", "shards the model", "replicated models"),
         ("twice", "attach was called twice", "one model and optimizer"),
         ("own_hook", "has a communication hook already", "attach before registering"),

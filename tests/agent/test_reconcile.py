@@ -1,0 +1,111 @@
+"""The reconciler: pure bookkeeping that any agent can take over."""
+
+from __future__ import annotations
+
+import pytest
+
+from cascade_runtime.agent.protocol import DebtInfo, DebtNote, Reconciled, Round
+from cascade_runtime.agent.reconcile import Reconciler
+from cascade_runtime.vocabulary.identity import Actor, Dot
+from cascade_runtime.vocabulary.regime import Regime
+from tests.agent.facts import view
+
+S, C, E = Regime.STRONG, Regime.CAUSAL, Regime.EVENTUAL
+
+
+def debt(name: str, relaxed: Regime) -> DebtInfo:
+    return DebtInfo(debt_id=name, relaxed=relaxed, new_epoch=1, object=None)
+
+
+def report(rank: int, digest: str = "a", counter: int = 3, epoch: int = 1) -> Reconciled:
+    return Reconciled(Actor(rank), epoch, digest, [Dot(0, 0, counter)])
+
+
+def rounds(reconciler: Reconciler, rank: int, *steps: int, epoch: int = 1) -> None:
+    for step in steps:
+        reconciler.on_round(Round(Actor(rank), epoch, step))
+
+
+@pytest.fixture
+def reconciler():
+    fresh = Reconciler([debt("s", S), debt("c", C)])
+    fresh.install(view(0, 1, regime=C, epoch=1))
+    return fresh
+
+
+@pytest.mark.parametrize(("regime", "due"), [(S, []), (C, ["s"]), (E, ["c"])])
+def test_due_is_what_the_next_climb_needs(reconciler, regime, due):
+    reconciler.install(view(0, 1, regime=regime, epoch=2))
+    assert [d.debt_id for d in reconciler.due()] == due
+    assert [d.debt_id for d in reconciler.due(everything=True)] == ["s", "c"]
+
+
+def test_ordered_debts_are_due_again_only_in_another_epoch(reconciler):
+    reconciler.ordered.add("s")
+    assert reconciler.due() == []
+    assert reconciler.relaxed() == [S, C]
+    reconciler.install(view(1, regime=C, epoch=2))  # its opener may be dead by now
+    assert [d.debt_id for d in reconciler.due()] == ["s"]
+
+
+def test_notes_open_and_close(reconciler):
+    reconciler.on_debt(DebtNote(Actor(0), opened=[debt("t", S)], closed=["s", "unknown"]))
+    assert list(reconciler.open) == ["c", "t"]
+
+
+@pytest.mark.parametrize(("reports", "equal"), [
+    ([], None),
+    ([report(0)], None),
+    ([report(0), report(1)], True),
+    ([report(0), report(1, digest="b")], False),
+    ([report(0), report(1, counter=4)], False),
+    ([report(0), report(1, epoch=0)], None),
+    ([report(0), report(1), report(2, digest="b")], True),  # 2 is no member
+    ([report(0), report(1, digest="b"), report(1)], True),  # the newest counts
+])  # fmt: skip
+def test_equal(reconciler, reports, equal):
+    for told in reports:
+        reconciler.on_reconciled(told)
+    assert reconciler.equal() is equal
+
+
+def test_a_new_epoch_asks_everybody_again(reconciler):
+    for rank in (0, 1):
+        reconciler.on_reconciled(report(rank))
+        rounds(reconciler, rank, 4, 5)
+    assert (reconciler.equal(), reconciler.calm_rounds()) == (True, 2)
+    reconciler.install(view(0, 1, regime=C, epoch=2))
+    assert (reconciler.equal(), reconciler.calm_rounds()) == (None, 0)
+
+
+def test_without_members_nothing_is_equal_or_calm(reconciler):
+    reconciler.install(view(regime=C, epoch=2))
+    assert (reconciler.equal(), reconciler.calm_rounds()) == (None, 0)
+
+
+@pytest.mark.parametrize(("first", "second", "calm"), [
+    ([], [], 0),
+    ([4, 5, 6], [], 0),
+    ([4, 5, 6], [4, 5], 2),
+    ([4, 5, 6], [6], 1),
+    ([4, 5], [6, 7], 0),
+    ([4, 5, 6, 7, 8], [5, 6, 7, 8], 4),
+])  # fmt: skip
+def test_calm_rounds_are_those_that_all_decided(reconciler, first, second, calm):
+    rounds(reconciler, 0, *first)
+    rounds(reconciler, 1, *second)
+    rounds(reconciler, 1, 1, 2, 3, epoch=0)
+    assert reconciler.calm_rounds() == calm
+
+
+def test_an_agent_that_hears_the_same_can_take_over(reconciler):
+    other = Reconciler()
+    other.on_debt(DebtNote(Actor(0), opened=[debt("s", S), debt("c", C)]))
+    other.install(view(0, 1, regime=C, epoch=1))
+    for keeper in (reconciler, other):
+        for rank in (0, 1):
+            keeper.on_reconciled(report(rank))
+            rounds(keeper, rank, 4, 5, 6)
+    assert (other.due(), other.equal(), other.calm_rounds()) == (
+        reconciler.due(), reconciler.equal(), reconciler.calm_rounds()
+    )  # fmt: skip
