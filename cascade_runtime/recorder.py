@@ -226,7 +226,7 @@ class Recorder:
                         True,
                         payload_digest,
                     )
-                )  # fmt: skip
+                )
             )
         finally:
             self._release()

@@ -6,17 +6,16 @@ The protocol itself is in walk.py (pure) and plan.py (pure); reconcile.py keeps 
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import sys
 import time
-from collections import defaultdict
 from functools import partial
 from pathlib import Path
 
 from cascade_runtime.agent.config import JobConfig
-from cascade_runtime.agent.control_log import ControlLog, control_comm_id
+from cascade_runtime.agent.control_log import ControlLog
 from cascade_runtime.agent.journal import Journal
+from cascade_runtime.agent.judge import Judge
 from cascade_runtime.agent.links import PeerLink, read_frames
 from cascade_runtime.agent.plan import Drains, Plan, plan_next
 from cascade_runtime.agent.protocol import (
@@ -30,7 +29,6 @@ from cascade_runtime.agent.protocol import (
     Drain,
     DrainRanks,
     Facts,
-    Farewell,
     Get,
     Halt,
     Halted,
@@ -46,17 +44,18 @@ from cascade_runtime.agent.protocol import (
     Reconciled,
     Rejected,
     Round,
-    Settle,
     SettleOrder,
     Stuck,
     Trigger,
-    Value,
     View,
     Welcome,
     pack_frame,
 )
 from cascade_runtime.agent.rank_process import RankProcess, Spawner, describe_status
 from cascade_runtime.agent.reconcile import Reconciler
+from cascade_runtime.agent.refusals import Refusals
+from cascade_runtime.agent.rendezvous import Rendezvous
+from cascade_runtime.agent.rows import AgentRows
 from cascade_runtime.agent.trace_file import write_trace_end, write_trace_start
 from cascade_runtime.agent.walk import (
     AskLocal,
@@ -71,16 +70,8 @@ from cascade_runtime.agent.walk import (
 )
 from cascade_runtime.progress import read_progress
 from cascade_runtime.recorder import Recorder
-from cascade_runtime.vocabulary.events import (
-    Actors,
-    Decisions,
-    Groups,
-    Health,
-    Membership,
-    Transitions,
-)
 from cascade_runtime.vocabulary.fault import FaultEvent
-from cascade_runtime.vocabulary.identity import Actor, EventRef
+from cascade_runtime.vocabulary.identity import Actor
 from cascade_runtime.vocabulary.policy import load_policy
 from cascade_runtime.vocabulary.regime import Regime
 
@@ -97,7 +88,6 @@ class HostAgent:
     def __init__(self, config: JobConfig, index: int) -> None:
         self.config = config
         self.index = index
-        self.policy = load_policy(config.policy)
         self.journal = Journal(config.journal_path(index))
         memory = self.journal.memory
         self.actor = Actor(config.agent_rank(index), memory.num_starts)
@@ -106,22 +96,17 @@ class HostAgent:
         self.walker = Walker(index, config.num_hosts, lambda a: config.host_of(a.rank), self._plan)
         self.walker.restore(memory.views, memory.promised, memory.accepted)
         self.reconciler = Reconciler(memory.debts.values())
-        self.triggers: list[Trigger] = []
+        self.rows = AgentRows(self.recorder)
+        self.judge = Judge(load_policy(config.policy), self.rows, self.reconciler)
+        self.rendezvous = Rendezvous(self._tell)
+        self.refusals = Refusals(config)
         self.ranks: dict[int, RankProcess] = {}
         self.connections: dict[Actor, asyncio.StreamWriter] = {}
         self.attached: set[Actor] = set()
-        self.leaving: set[Actor] = set()
         self.peers: dict[int, PeerLink] = {}
         self.peer_actors: dict[int, Actor] = {}
-        self.keys: dict[tuple[int, str], bytes] = {}
-        self.waiting: defaultdict[tuple[int, str], list[Actor]] = defaultdict(list)
-        self.farewells: set[int] = set()
-        self.refusals: dict[str, list[Actor]] = {}
         self.stopping = False
         self._last_said = 0.0
-        self._installed_at = 0.0
-        self._told_unequal = False
-        self._observed: list[Trigger] = []
         self._finished = asyncio.Event()
         self._certified = {a for a, _ in memory.dead} | {a for a, _ in memory.exited}
 
@@ -132,7 +117,9 @@ class HostAgent:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop)
-        self._introduce()
+        if self.walker.log:
+            self.recorder.set_view(self.walker.epoch, self.walker.view.regime)
+        self.rows.introduce(self.config, self.index)
         path = self.config.socket_path(self.index)
         path.unlink(missing_ok=True)
         server = await asyncio.start_unix_server(self._on_connection, str(path), limit=1 << 20)
@@ -145,14 +132,10 @@ class HostAgent:
                     partial(self._forget_peer, other),
                 )
         self._start_or_adopt()
-        for view in self.walker.log:
-            self.reconciler.install(view)
         if self.walker.log:
-            self.recorder.set_view(self.walker.epoch, self.walker.view.regime)
-            self._installed_at = loop.time()
+            self.judge.install(self.walker.view, loop.time())
         for actor, facts in self.journal.memory.dead:
-            self.walker.on_death(actor, facts) if self.walker.log else None
-            self._retrigger(actor)
+            self._remember_death(actor, facts)
         while not self._finished.is_set():
             self._tick()
             try:
@@ -161,26 +144,6 @@ class HostAgent:
                 continue
         await self._leave(server)
         return 0
-
-    def _introduce(self) -> None:
-        config, row = self.config, self.recorder.row
-        if self.walker.log:
-            self.recorder.set_view(self.walker.epoch, self.walker.view.regime)
-        row(
-            Actors,
-            name=f"agent {self.index}",
-            kind="agent",
-            host=config.host_name(self.index),
-            pid=os.getpid(),
-        )
-        everybody = range(config.num_ranks + config.num_hosts)
-        row(
-            Groups,
-            comm_id=control_comm_id(config.run_id),
-            members=[Actor(r) for r in everybody],
-            ordinal=0,
-            label="control",
-        )
 
     def _hello(self) -> bytes:
         return pack_frame(AgentHello(self.index, self.actor, self.walker.epoch))
@@ -215,7 +178,7 @@ class HostAgent:
             process.signal(signal.SIGKILL)
 
     async def _leave(self, server: asyncio.Server) -> None:
-        self._tell_refusals()
+        self.refusals.tell()
         server.close()
         for writer in list(self.connections.values()):
             writer.close()
@@ -292,9 +255,9 @@ class HostAgent:
         if index not in self.peer_actors or not self.peers[index].up:
             return
         self.peers[index].send(pack_frame(Attached(self._local(self.attached))))
-        for actor in self._local(self.leaving):
+        for actor in self._local(self.judge.leaving):
             self._send(index, Leave(actor, 0))
-        for trigger in self.triggers:
+        for trigger in self.judge.triggers:
             self._send(index, trigger)
         self._perform()
 
@@ -340,7 +303,7 @@ class HostAgent:
             member_reason="started",
         )
         if self.index == 0:
-            write_trace_start(config, self.policy)
+            write_trace_start(config, self.judge.policy)
         self.walker.install_first(view)
         self._perform()
 
@@ -355,30 +318,12 @@ class HostAgent:
             case Put(epoch=epoch, key=key, value=value):
                 for peer in self.peers.values():
                     peer.send(pack_frame(body))
-                self._store(epoch, key, value)
+                self.rendezvous.put(epoch, key, value)
             case Get(epoch=epoch, key=key):
-                self._look_up(actor, epoch, key)
+                current = epoch == self.walker.epoch and not self.walker.walking
+                self.rendezvous.get(actor, epoch, key, current=current)
             case _:
                 self._say(f"rank {actor} sent a {type(body).__name__}, which ranks do not send")
-
-    def _store(self, epoch: int, key: str, value: bytes) -> None:
-        self.keys[(epoch, key)] = value
-        for actor in self.waiting.pop((epoch, key), []):
-            self._tell(actor, Value(key, value))
-
-    def _look_up(self, actor: Actor, epoch: int, key: str) -> None:
-        value = self.keys.get((epoch, key))
-        if value is None and epoch == self.walker.epoch and not self.walker.walking:
-            self.waiting[(epoch, key)].append(actor)
-        else:
-            self._tell(actor, Value(key, value))
-
-    def _forget_keys(self) -> None:
-        """Whoever waits for a key of an epoch that is being walked away from waits in vain."""
-        for (_, key), actors in self.waiting.items():
-            for actor in actors:
-                self._tell(actor, Value(key, None))
-        self.waiting.clear()
 
     def _on_exit(self, process: RankProcess) -> None:
         actor = process.actor
@@ -391,7 +336,7 @@ class HostAgent:
         if not self.walker.log:
             self._on_early_exit(actor, status)
         elif actor in self.walker.view.members:
-            self._note_refusal(actor)
+            self.refusals.note(actor)
             self._certify(actor, status)
         self._perform()
         self._try_finish()
@@ -402,31 +347,8 @@ class HostAgent:
             return
         if status == -signal.SIGTERM and self.stopping:
             return
-        if not self._note_refusal(actor):
-            why = (
-                f"it ended with {describe_status(status)} before all ranks had attached, so the job "
-                "never formed; its own output says why"
-            )
-            self.refusals.setdefault(why, []).append(actor)
+        self.refusals.note_early_end(actor, status)
         self._stop()
-
-    def _note_refusal(self, actor: Actor) -> bool:
-        """Whether the rank left a sentence that says why it ended."""
-        try:
-            why = self.config.refusal_path(actor).read_text()
-        except OSError:
-            return False
-        told = self.refusals.setdefault(why, [])
-        if actor not in told:
-            told.append(actor)
-        return True
-
-    def _tell_refusals(self) -> None:
-        """Each reason once, with the ranks that gave it."""
-        for why, actors in self.refusals.items():
-            names = ", ".join(str(a) for a in sorted(actors))
-            word = "rank" if len(actors) == 1 else "ranks"
-            sys.stderr.write(f"cascade: {word} {names}: {why}\n")
 
     def _certify(self, actor: Actor, status: int) -> None:
         """The death of a member, seen by the kernel of its own host."""
@@ -438,46 +360,23 @@ class HostAgent:
         )
         self.journal.append("dead", (actor, facts))
         how = describe_status(status)
-        seq = self.recorder.row(
-            Health,
-            detector="pidfd",
-            signal="dead",
-            subject_rank=actor.rank,
-            subject_incarnation=actor.incarnation,
-            value=float(status),
-            threshold=None,
-            unit="exit status",
-            fault=FaultEvent.GPU_FAIL_STOP,
-        )
+        evidence = self.rows.dead(actor, status)
         self.walker.on_death(actor, facts)
-        self._forget_keys()
+        self.rendezvous.give_up()
         self._say(f"rank {actor} died ({how})")
         self._broadcast(
-            Trigger(
-                fault=FaultEvent.GPU_FAIL_STOP,
-                subject=actor,
-                evidence=[EventRef(self.actor.rank, self.actor.incarnation, seq)],
-                reason=f"rank {actor} died ({how})",
-            )
+            Trigger(FaultEvent.GPU_FAIL_STOP, actor, [evidence], f"rank {actor} died ({how})")
         )
 
-    def _retrigger(self, actor: Actor) -> None:
+    def _remember_death(self, actor: Actor, facts: Facts) -> None:
         """After a restart: a death that was certified and perhaps never judged."""
-        if self.walker.log and actor in self.walker.view.members:
-            seq = self.recorder.row(
-                Health,
-                detector="pidfd",
-                signal="dead",
-                subject_rank=actor.rank,
-                subject_incarnation=actor.incarnation,
-                value=None,
-                threshold=None,
-                unit="exit status",
-                fault=FaultEvent.GPU_FAIL_STOP,
-            )
-            ref = EventRef(self.actor.rank, self.actor.incarnation, seq)
-            self.triggers.append(
-                Trigger(FaultEvent.GPU_FAIL_STOP, actor, [ref], f"rank {actor} died")
+        if not self.walker.log:
+            return
+        self.walker.on_death(actor, facts)
+        if actor in self.walker.view.members:
+            evidence = self.rows.dead(actor, None)
+            self.judge.add(
+                Trigger(FaultEvent.GPU_FAIL_STOP, actor, [evidence], f"rank {actor} died")
             )
 
     # ---- agents ----------------------------------------------------------------------------------
@@ -488,10 +387,9 @@ class HostAgent:
                 self.attached.update(actors)
                 self._try_first_view()
             case Trigger():
-                if body not in self.triggers:
-                    self.triggers.append(body)
+                self.judge.add(body)
             case Leave(actor=actor):
-                self.leaving.add(actor)
+                self.judge.leaving.add(actor)
             case Round():
                 self.reconciler.on_round(body)
             case Reconciled():
@@ -500,13 +398,11 @@ class HostAgent:
                 self._on_debt(body)
             case Stuck(actor=actor, epoch=epoch, why=why):
                 if epoch == self.walker.epoch and not self.walker.walking:
-                    self.triggers.append(Trigger(None, None, [], f"rank {actor} is stuck: {why}"))
+                    self.judge.add(Trigger(None, None, [], f"rank {actor} is stuck: {why}"))
             case SettleOrder(actor=actor, settle=settle):
                 self._tell(actor, settle)
             case Put(epoch=epoch, key=key, value=value):
-                self._store(epoch, key, value)
-            case Farewell():
-                self.farewells.add(index)
+                self.rendezvous.put(epoch, key, value)
             case _ if isinstance(body, _WALK):
                 self.walker.on_message(index, body)
             case _:
@@ -541,125 +437,42 @@ class HostAgent:
             if p.down_since is not None
             and now - p.down_since > SUSPECT_AGENT_S
             and p.ever_connected
-            and i not in self.farewells
         )
         self.walker.suspect(gone)
 
     def _lead(self, now: float) -> None:
-        walker = self.walker
-        deaths = any(t.fault is FaultEvent.GPU_FAIL_STOP for t in self.triggers)
+        walker, judge = self.walker, self.judge
         if walker.coordinating:
-            if deaths and walker.graceful and not walker.proposing:
+            if judge.deaths and walker.graceful and not walker.proposing:
                 walker.coordinate(graceful=False)
                 self._last_said = now
             elif now - self._last_said > RETRY_S:
                 walker.retry()
                 self._last_said = now
             return
-        if self.config.mode == "observe":
-            self._observe()
-            wanted = self.leaving.issuperset(self._alive_members()) and bool(self.leaving)
-        else:
-            stuck = any(t.fault is None for t in self.triggers)
-            wanted = deaths or stuck or self._wants_leave(now) or self._wants_move(now)
         stalled = walker.walking and now - self._last_said > RETRY_S
-        if (wanted and not walker.walking) or stalled:
-            walker.coordinate(graceful=not deaths)
+        if stalled or (not walker.walking and self._wants_walk(now)):
+            walker.coordinate(graceful=not judge.deaths)
             self._last_said = now
 
-    def _alive_members(self) -> set[Actor]:
-        dead = {t.subject for t in self.triggers if t.fault is FaultEvent.GPU_FAIL_STOP}
-        return {m for m in self.walker.view.members if m not in dead}
-
-    def _wants_leave(self, now: float) -> bool:
-        members = set(self.walker.view.members)
-        leaving = self.leaving & members
-        if not leaving:
-            return False
-        if leaving == members and self.reconciler.open:
-            # Everybody is done: settle what stands open before the last view, or write it off.
-            equal = self.reconciler.equal()
-            if equal is not None:
-                self._order_settling(equal, everything=True)
-            return False
-        return True
-
-    def _wants_move(self, now: float) -> bool:
-        view, reconciler = self.walker.view, self.reconciler
-        if view.regime is Regime.STRONG:
-            return False
-        equal = reconciler.equal()
-        if equal is True:
-            self._order_settling(True)
-        elif equal is False and not self._told_unequal:
-            self._told_unequal = True
-            self._decide_stay("members' digests differ, so nothing can be settled")
-        if any(t.fault in (FaultEvent.STABLE_SYNC, FaultEvent.RECOVERY_DETECTED)
-               for t in self.triggers):  # fmt: skip
-            return True
-        if view.regime is Regime.CAUSAL:
-            rounds, needed = reconciler.calm_rounds(), self.policy.walk.stable_rounds
-            if rounds < needed or reconciler.open or equal is not True:
-                return False
-            self._fire(FaultEvent.STABLE_SYNC, "calm_rounds", rounds, needed, "steps",
-                       f"{rounds} steps without a fault event, clocks and digests equal")  # fmt: skip
-            return True
-        quiet, needed_s = now - self._installed_at, self.policy.walk.recovery_quiet_s
-        if quiet < needed_s or equal is not True or Regime.CAUSAL in reconciler.relaxed():
-            return False
-        self._fire(FaultEvent.RECOVERY_DETECTED, "quiet", quiet, needed_s, "s",
-                   f"every live member answered and nothing happened for {quiet:.1f} s")  # fmt: skip
-        return True
-
-    def _fire(
-        self, fault: FaultEvent, name: str, value: float, threshold: float, unit: str, reason: str
-    ) -> None:
-        seq = self.recorder.row(
-            Health,
-            detector="stability",
-            signal=name,
-            subject_rank=None,
-            subject_incarnation=None,
-            value=float(value),
-            threshold=float(threshold),
-            unit=unit,
-            fault=fault,
-        )
-        ref = EventRef(self.actor.rank, self.actor.incarnation, seq)
-        self.triggers.append(Trigger(fault, None, [ref], reason))
-
-    def _decide_stay(self, reason: str) -> None:
-        regime = self.walker.view.regime
-        causal = regime is Regime.CAUSAL
-        self.recorder.row(
-            Decisions,
-            fault=FaultEvent.STABLE_SYNC if causal else FaultEvent.RECOVERY_DETECTED,
-            from_regime=regime,
-            to_regime=regime,
-            changed=False,
-            reason=reason,
-            evidence=[],
-        )
-
-    def _order_settling(self, equal: bool, everything: bool = False) -> None:
-        due = self.reconciler.due(everything)
-        if due:
+    def _wants_walk(self, now: float) -> bool:
+        if self.config.mode == "observe":
+            self.judge.observe()
+            return self.judge.wants_last_view()
+        wanted, settle = self.judge.wants_walk(now)
+        if settle is not None:
             opener = min(self.walker.view.members)
-            self.reconciler.ordered.update(d.debt_id for d in due)
-            order = SettleOrder(opener, Settle(due, equal))
-            self._send(self.config.host_of(opener.rank), order)
-
-    def _observe(self) -> None:
-        """Observe mode: say what would have been decided, once a fault event."""
-        for trigger in self.triggers:
-            if trigger.fault is not None and trigger not in self._observed:
-                self._observed.append(trigger)
-                decision = self.policy.decide(self.walker.view.regime, trigger.fault)
-                self._record_decision(trigger, decision.to, decision.changed, decision.reason)
+            self._send(self.config.host_of(opener.rank), SettleOrder(opener, settle))
+        return wanted
 
     def _plan(self, current: View, facts: dict[Actor, Facts]) -> Plan | Drains:
         return plan_next(
-            current, facts, self.triggers, self.reconciler.relaxed(), self.policy, self.actor
+            current,
+            facts,
+            self.judge.triggers,
+            self.reconciler.relaxed(),
+            self.judge.policy,
+            self.actor,
         )
 
     # ---- effects ---------------------------------------------------------------------------------
@@ -677,7 +490,7 @@ class HostAgent:
             case Send(to=to, message=message):
                 self._send(to, message)
             case HaltLocal(graceful=graceful, ranks=ranks):
-                self._forget_keys()
+                self.rendezvous.give_up()
                 for actor in ranks:
                     self._tell(actor, Halt(self.walker.epoch + 1, graceful))
             case DrainLocal(step=step, ranks=ranks):
@@ -693,83 +506,38 @@ class HostAgent:
 
     def _on_proposed(self, view: View, plan: Plan | None) -> None:
         if plan is not None and plan.trigger is not None and plan.decision is not None:
-            decision = plan.decision
-            self._record_decision(plan.trigger, decision.to, decision.changed, decision.reason)
-        self._transition("proposed", view)
-
-    def _record_decision(self, trigger: Trigger, to: Regime, changed: bool, reason: str) -> None:
-        self.recorder.row(
-            Decisions,
-            fault=trigger.fault,
-            from_regime=self.walker.view.regime,
-            to_regime=to,
-            changed=changed,
-            reason=reason,
-            evidence=trigger.evidence,
-        )
-
-    def _transition(self, phase: str, view: View) -> None:
-        self.recorder.row(
-            Transitions,
-            phase=phase,
-            from_regime=view.from_regime,
-            to_regime=view.regime,
-            fault=view.fault,
-            reason=view.reason,
-            new_epoch=view.epoch,
-            members=view.members,
-            cohorts=view.cohorts,
-            proposer=view.proposer,
-            evidence=view.evidence,
-        )
+            to, changed, reason = plan.decision
+            self.rows.decision(plan.trigger, self.walker.view.regime, to, changed, reason)
+        self.rows.transition("proposed", view)
 
     def _on_installed(self, view: View) -> None:
-        now = asyncio.get_running_loop().time()
-        self._installed_at = now
-        self._told_unequal = False
-        self.reconciler.install(view)
+        self.judge.install(view, asyncio.get_running_loop().time())
+        self.rendezvous.install(view.epoch)
         self.recorder.set_view(view.epoch, view.regime)
-        proposer_here = view.proposer == self.actor
-        if view.epoch > 0 and proposer_here:
-            self._transition("committed", view)
-        if proposer_here and (view.joined or view.departed):
-            self.recorder.row(
-                Membership,
-                members=view.members,
-                joined=view.joined,
-                departed=view.departed,
-                reason=view.member_reason,
-            )
-        self.triggers = [t for t in self.triggers if not self._judged(t, view)]
+        if view.proposer == self.actor:
+            if view.epoch > 0:
+                self.rows.transition("committed", view)
+                self._announce(view)
+            if view.joined or view.departed:
+                self.rows.membership(view)
         for peer in self.peers.values():
             peer.set_hello(self._hello())
-        if view.epoch == 0:
-            for actor in self._local(set(view.members)):
-                self._tell(actor, Welcome(view, self.actor, self.config.mode))
-        else:
-            self._announce(view)
-            for actor in self._local(set(view.members) | set(view.departed)):
-                self._tell(actor, Commit(view))
+        for actor in self._local({*view.members, *view.departed}):
+            first = view.epoch == 0
+            told = Welcome(view, self.actor, self.config.mode) if first else Commit(view)
+            self._tell(actor, told)
         if not view.members and view.member_reason == "finished":
             lowest = min(view.departed)
             if self.config.host_of(lowest.rank) == self.index:
                 write_trace_end(self.config, time.time_ns())
 
     def _announce(self, view: View) -> None:
-        if view.proposer != self.actor:
-            return
         members = ", ".join(str(m) for m in view.members) or "none"
         if view.regime is view.from_regime:
             walk = f"{view.regime}"
         else:
             walk = f"{view.from_regime} -> {view.regime}"
         self._say(f"epoch {view.epoch}: {walk}, members {members} ({view.reason})")
-
-    def _judged(self, trigger: Trigger, view: View) -> bool:
-        """The view answers this trigger, or has made it void."""
-        if trigger.evidence and all(e in view.evidence for e in trigger.evidence):
-            return True
-        return trigger.fault is not FaultEvent.GPU_FAIL_STOP
 
     # ---- the end ---------------------------------------------------------------------------------
 
@@ -779,7 +547,7 @@ class HostAgent:
         if self.stopping or not self.walker.log:
             self._finished.set()
             return
-        lost = self.config.mode == "observe" and not self._alive_members()
+        lost = self.config.mode == "observe" and not self.judge.alive()
         if lost or not self.walker.view.members:
             self._finished.set()
 
@@ -789,8 +557,3 @@ class HostAgent:
     def _say(self, text: str) -> None:
         sys.stderr.write(f"cascade agent {self.index}: {text}\n")
         sys.stderr.flush()
-
-
-async def serve(config: JobConfig, index: int) -> int:
-    """Run agent ``index`` of the job."""
-    return await HostAgent(config, index).run()

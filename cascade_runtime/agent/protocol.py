@@ -304,17 +304,11 @@ class SettleOrder(msgspec.Struct, frozen=True, tag="settle_order"):
     settle: Settle
 
 
-class Farewell(msgspec.Struct, frozen=True, tag="farewell"):
-    """The job is over on my host."""
-
-    index: int
-
-
 Message = (
     Hello | Halted | Acked | Round | Reconciled | DebtNote | Leave | Stuck | Put | Get
     | Welcome | Halt | Drain | Proposed | Commit | Settle | Value
     | AgentHello | Attached | Trigger | Query | Answer | Rejected | DrainRanks | Propose
-    | Accepted | History | Lag | SettleOrder | Farewell
+    | Accepted | History | Lag | SettleOrder
 )  # fmt: skip
 
 RECORDED = (

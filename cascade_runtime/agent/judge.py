@@ -1,0 +1,142 @@
+"""What the leading agent wants next, and why: pending triggers, leaving ranks, settling, climbing.
+
+Every agent keeps a Judge from the same broadcast messages, so that any of them can lead. The clock
+is passed in.
+"""
+
+from __future__ import annotations
+
+from cascade_runtime.agent.protocol import Settle, Trigger, View
+from cascade_runtime.agent.reconcile import Reconciler
+from cascade_runtime.agent.rows import AgentRows
+from cascade_runtime.vocabulary.fault import RECOVERIES, FaultEvent
+from cascade_runtime.vocabulary.identity import Actor
+from cascade_runtime.vocabulary.policy import Policy
+from cascade_runtime.vocabulary.regime import Regime
+
+
+class Judge:
+    """Pending fault events and what they, the leaving ranks and the debts ask for."""
+
+    def __init__(self, policy: Policy, rows: AgentRows, reconciler: Reconciler) -> None:
+        self.policy = policy
+        self.reconciler = reconciler
+        self.triggers: list[Trigger] = []
+        self.leaving: set[Actor] = set()
+        self._rows = rows
+        self._view: View | None = None
+        self._installed_at = 0.0
+        self._told_unequal = False
+        self._observed: list[Trigger] = []
+
+    def install(self, view: View, now: float) -> None:
+        """A view was committed at ``now`` (seconds): what it answers is pending no more."""
+        self._view = view
+        self._installed_at = now
+        self._told_unequal = False
+        self.reconciler.install(view)
+        self.triggers = [t for t in self.triggers if not _answered(t, view)]
+
+    def add(self, trigger: Trigger) -> None:
+        """A fault event, told by any agent; told twice it counts once."""
+        if trigger not in self.triggers:
+            self.triggers.append(trigger)
+
+    @property
+    def deaths(self) -> bool:
+        """A death waits for its walk."""
+        return any(t.fault is FaultEvent.GPU_FAIL_STOP for t in self.triggers)
+
+    def alive(self) -> set[Actor]:
+        """Members whose death is not pending."""
+        assert self._view is not None
+        dead = {t.subject for t in self.triggers if t.fault is FaultEvent.GPU_FAIL_STOP}
+        return {m for m in self._view.members if m not in dead}
+
+    def wants_walk(self, now: float) -> tuple[bool, Settle | None]:
+        """Whether a walk is wanted, and the debts to be closed before it (enforce mode)."""
+        assert self._view is not None
+        if self.deaths or any(t.fault is None for t in self.triggers):
+            return True, None
+        if self.leaving & set(self._view.members):
+            return self._leave()
+        return self._move(now)
+
+    def wants_last_view(self) -> bool:
+        """Observe mode walks only once, when everybody alive has finished."""
+        return bool(self.leaving) and self.leaving >= self.alive()
+
+    def observe(self) -> None:
+        """Observe mode: say what would have been decided, once a fault event."""
+        assert self._view is not None
+        for trigger in self.triggers:
+            if trigger.fault is not None and trigger not in self._observed:
+                self._observed.append(trigger)
+                regime = self._view.regime
+                decision = self.policy.decide(regime, trigger.fault)
+                self._rows.decision(trigger, regime, decision.to, decision.changed, decision.reason)
+
+    def _leave(self) -> tuple[bool, Settle | None]:
+        assert self._view is not None
+        if self.leaving >= set(self._view.members) and self.reconciler.open:
+            # Everybody is done: settle what stands open before the last view, or write it off.
+            equal = self.reconciler.equal()
+            return False, None if equal is None else self._settle(equal, everything=True)
+        return True, None
+
+    def _move(self, now: float) -> tuple[bool, Settle | None]:
+        view, reconciler = self._view, self.reconciler
+        assert view is not None
+        if view.regime is Regime.STRONG:
+            return False, None
+        if any(t.fault in RECOVERIES for t in self.triggers):
+            return True, None
+        equal = reconciler.equal()
+        if equal is not True:
+            if equal is False and not self._told_unequal:
+                self._told_unequal = True
+                self._stay(view, "members' digests differ, so nothing can be settled")
+            return False, None
+        if (settle := self._settle(equal=True)) is not None:
+            return False, settle
+        if view.regime is Regime.CAUSAL:
+            return self._stable(), None
+        return self._recovered(now), None
+
+    def _stable(self) -> bool:
+        rounds, needed = self.reconciler.calm_rounds(), self.policy.walk.stable_rounds
+        if rounds < needed or self.reconciler.open:
+            return False
+        evidence = self._rows.calm(FaultEvent.STABLE_SYNC, "calm_rounds", rounds, needed, "steps")
+        reason = f"{rounds} steps without a fault event, clocks and digests equal"
+        self.add(Trigger(FaultEvent.STABLE_SYNC, None, [evidence], reason))
+        return True
+
+    def _recovered(self, now: float) -> bool:
+        quiet, needed = now - self._installed_at, self.policy.walk.recovery_quiet_s
+        if quiet < needed or Regime.CAUSAL in self.reconciler.relaxed():
+            return False
+        evidence = self._rows.calm(FaultEvent.RECOVERY_DETECTED, "quiet", quiet, needed, "s")
+        reason = f"every live member answered and nothing happened for {quiet:.1f} s"
+        self.add(Trigger(FaultEvent.RECOVERY_DETECTED, None, [evidence], reason))
+        return True
+
+    def _stay(self, view: View, reason: str) -> None:
+        causal = view.regime is Regime.CAUSAL
+        fault = FaultEvent.STABLE_SYNC if causal else FaultEvent.RECOVERY_DETECTED
+        self._rows.decision(
+            Trigger(fault, None, [], reason), view.regime, view.regime, False, reason
+        )
+
+    def _settle(self, equal: bool, everything: bool = False) -> Settle | None:
+        """Debts to close now; each is ordered once an epoch."""
+        due = self.reconciler.due(everything)
+        self.reconciler.ordered.update(d.debt_id for d in due)
+        return Settle(due, equal) if due else None
+
+
+def _answered(trigger: Trigger, view: View) -> bool:
+    """The view answers this trigger, or has made it void."""
+    if trigger.evidence and all(e in view.evidence for e in trigger.evidence):
+        return True
+    return trigger.fault is not FaultEvent.GPU_FAIL_STOP

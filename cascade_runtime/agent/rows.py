@@ -1,0 +1,126 @@
+"""The rows that a host agent writes, under an actor of its own."""
+
+from __future__ import annotations
+
+import os
+
+from cascade_runtime.agent.config import JobConfig
+from cascade_runtime.agent.control_log import control_comm_id
+from cascade_runtime.agent.protocol import Trigger, View
+from cascade_runtime.recorder import Recorder
+from cascade_runtime.vocabulary.events import (
+    Actors,
+    Decisions,
+    Groups,
+    Health,
+    Membership,
+    Transitions,
+)
+from cascade_runtime.vocabulary.fault import FaultEvent
+from cascade_runtime.vocabulary.identity import Actor, EventRef
+from cascade_runtime.vocabulary.regime import Regime
+
+
+class AgentRows:
+    """Health, decisions, transitions and membership as one agent saw or made them."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self.actor = recorder.actor
+
+    def introduce(self, config: JobConfig, index: int) -> None:
+        """The agent's first rows: who it is, and the control group."""
+        self._recorder.row(
+            Actors,
+            name=f"agent {index}",
+            kind="agent",
+            host=config.host_name(index),
+            pid=os.getpid(),
+        )
+        self._recorder.row(
+            Groups,
+            comm_id=control_comm_id(config.run_id),
+            members=[Actor(r) for r in range(config.num_ranks + config.num_hosts)],
+            ordinal=0,
+            label="control",
+        )
+
+    def dead(self, subject: Actor, status: int | None) -> EventRef:
+        """A certified death; ``status`` is the exit status, minus the signal (None: nobody knows)."""
+        return self._health(
+            "pidfd",
+            "dead",
+            FaultEvent.GPU_FAIL_STOP,
+            unit="exit status",
+            value=None if status is None else float(status),
+            subject=subject,
+        )
+
+    def calm(
+        self, fault: FaultEvent, signal: str, value: float, threshold: float, unit: str
+    ) -> EventRef:
+        """A recovery: nothing has happened for long enough."""
+        return self._health("stability", signal, fault, unit, value, threshold)
+
+    def _health(
+        self,
+        detector: str,
+        signal: str,
+        fault: FaultEvent,
+        unit: str,
+        value: float | None,
+        threshold: float | None = None,
+        subject: Actor | None = None,
+    ) -> EventRef:
+        seq = self._recorder.row(
+            Health,
+            detector=detector,
+            signal=signal,
+            subject_rank=subject.rank if subject else None,
+            subject_incarnation=subject.incarnation if subject else None,
+            value=value,
+            threshold=threshold,
+            unit=unit,
+            fault=fault,
+        )
+        return EventRef(self.actor.rank, self.actor.incarnation, seq)
+
+    def decision(
+        self, trigger: Trigger, regime: Regime, to: Regime, changed: bool, reason: str
+    ) -> None:
+        """What the policy answered."""
+        self._recorder.row(
+            Decisions,
+            fault=trigger.fault,
+            from_regime=regime,
+            to_regime=to,
+            changed=changed,
+            reason=reason,
+            evidence=trigger.evidence,
+        )
+
+    def transition(self, phase: str, view: View) -> None:
+        """The proposer's own row of a walk."""
+        self._recorder.row(
+            Transitions,
+            phase=phase,
+            from_regime=view.from_regime,
+            to_regime=view.regime,
+            fault=view.fault,
+            reason=view.reason,
+            new_epoch=view.epoch,
+            members=view.members,
+            cohorts=view.cohorts,
+            proposer=view.proposer,
+            evidence=view.evidence,
+        )
+
+    def membership(self, view: View) -> None:
+        """Who is in the view, who came and went."""
+        self._recorder.row(
+            Membership,
+            members=view.members,
+            joined=view.joined,
+            departed=view.departed,
+            reason=view.member_reason,
+        )
