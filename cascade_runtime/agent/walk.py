@@ -201,7 +201,9 @@ class Walker:
             self._install(view)
 
     def coordinate(self, graceful: bool) -> None:
-        """Begin a ballot for the next epoch, above any seen."""
+        """Begin a ballot for the next epoch, above any seen (not after the last view: nobody votes)."""
+        if not self.view.members:
+            return
         highest = max(self.promised, self._ballot or NO_BALLOT)
         self._begin(Ballot(highest.number + 1, self.index), graceful)
 

@@ -155,6 +155,19 @@ def test_what_some_agent_accepted_is_proposed_again():
     assert Propose(MINE, NEXT) in sent(walker)
 
 
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+def test_of_two_accepted_views_the_one_of_the_higher_ballot_is_proposed(order):
+    walker = Walker(0, 3, lambda actor: actor.rank, planner)
+    walker.restore([view(0, 1, 2)], NO_BALLOT, None)
+    walker.coordinate(graceful=False)
+    walker.on_facts(actors(0)[0], at(5))
+    views = {1: view(0, 1, epoch=1), 2: view(0, 2, epoch=1)}
+    for index in order:
+        accepted = (Ballot(0, index), views[index])
+        walker.on_message(index, Answer(MINE, 1, accepted, [(actors(index)[0], at(5))]))
+    assert Propose(MINE, views[2]) in sent(walker)
+
+
 def test_history_ends_the_walk_that_it_overtakes():
     walker = proposing()
     walker.take()
@@ -299,4 +312,4 @@ def test_the_empty_view_is_the_last():
     walker.on_death(actors(0)[0], dead(5))
     assert (walker.epoch, walker.view.members) == (1, [])
     walker.coordinate(graceful=False)
-    assert walker.epoch == 1
+    assert (walker.epoch, walker.walking) == (1, False)

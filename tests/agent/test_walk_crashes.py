@@ -106,6 +106,35 @@ def run(kind: str, strike: Strike, cluster: Cluster, chance: random.Random | Non
     cluster.run_to_calm(chance)
 
 
+def test_a_commit_that_one_agent_heard_of_stands():
+    """Coordinator and the only listener die; the others, restarted, must come to the same view."""
+    cluster = Cluster(3, 6)
+    cluster.kill(Actor(5))
+
+    def strike(point: str, sender: int, to: int, message: Message) -> None:
+        if isinstance(message, History) and point == "sent":
+            cluster.crash(sender)
+        elif isinstance(message, History) and point == "handled":
+            cluster.crash(to)
+
+    cluster.hook = strike
+    while len(cluster.laws.history) == 1:
+        cluster.flow()
+    assert [a is None for a in cluster.agents] == [True, True, False]
+    cluster.hook = None
+    cluster.crash(2)
+    cluster.kill(Actor(4))  # a plan made from today's facts would be another
+    for index in (0, 2):
+        cluster.restart(index)
+    for _ in range(4):
+        for index in (0, 2):
+            cluster.suspect(index)
+        cluster.flow()
+    assert len(cluster.laws.history) > 2, "two of three agents should go on"
+    cluster.heal()
+    cluster.run_to_calm()
+
+
 @pytest.mark.parametrize("seed", [None, 1, 2])
 @pytest.mark.parametrize(("kind", "side", "when", "victim", "num_agents"), CASES)
 def test_survives(kind, side, when, victim, num_agents, seed):
