@@ -38,10 +38,17 @@ class Edges(NamedTuple):
     num_hubs: int
 
 
-def build_edges(rows: Rows, dots: Dots, instances: Instances) -> Edges:
-    """All edges of a trace, without those that program order implies."""
+def build_edges(rows: Rows, dots: Dots, instances: Instances, messages: tuple[Ints, Ints]) -> Edges:
+    """All edges of a trace, without those that program order implies.
+
+    Args:
+        rows: the trace's rows.
+        dots: its updates and reads.
+        instances: its collectives.
+        messages: what ``message_pairs`` says of them.
+    """
     parts = [
-        message_pairs(rows),
+        messages,
         instances.edges(),
         _applied(dots),
         _reads(dots),

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from analyzer.columns import NULL, Ints
 from analyzer.rows import TABLE_NAMES, Rows
 from analyzer.walks import Walks
 
@@ -41,6 +42,8 @@ class Loss:
     num_events: int | None = None
     own_seq: int | None = None
     """Where the gaps row itself stands."""
+    proof: str | None = None
+    """How it is known where neither a gaps row nor a hole says so."""
 
     def touches(self, tables: Collection[str]) -> bool:
         """True when rows of one of ``tables`` may be among the missing."""
@@ -53,9 +56,15 @@ class Loss:
 
 
 class Evidence:
-    """What a check may rely on."""
+    """What a check may rely on.
 
-    def __init__(self, rows: Rows, walks: Walks) -> None:
+    Args:
+        rows: the trace's rows.
+        walks: its walks and membership.
+        received: recv rows of messages that both ends recorded.
+    """
+
+    def __init__(self, rows: Rows, walks: Walks, received: Ints) -> None:
         self._rows = rows
         self.unclean = rows.meta.clean_end is not True or rows.meta.ended_ns is None
         self.holes = _holes(rows)
@@ -64,7 +73,9 @@ class Evidence:
             Loss(actor, low, high, None, None, covered=False)
             for actor, low, high in _uncovered(self.holes, gaps)
         ] + [gap for gap in gaps if self._effective(gap)]
+        self.losses += _unsent(rows, walks, received, {loss.actor for loss in self.losses})
         self.missing = _missing_actors(rows, walks)
+        self._silent_agents = _outsiders(walks).intersection(self.missing)
 
     def _effective(self, gap: Loss) -> bool:
         """A gaps row whose rows are all there after all takes nothing away."""
@@ -90,7 +101,8 @@ class Evidence:
         among = None if actors is None else set(actors)
         for actor in self.missing:
             if among is None or actor in among:
-                return f"{self.who(actor)} has no events, so what it did is not known"
+                kind = " (a host agent)" if actor in self._silent_agents else ""
+                return f"{self.who(actor)} has no events{kind}, so what it did is not known"
         for loss in self.losses:
             if loss.touches(tables) and (among is None or loss.actor in among):
                 return self.describe(loss)
@@ -107,7 +119,8 @@ class Evidence:
             span = f"event {loss.first_seq}"
         else:
             span = f"events {loss.first_seq} to {loss.last_seq}"
-        return f"{self.who(loss.actor)} lacks {span}{hit} ({_WHY.get(loss.reason, loss.reason)})"
+        why = loss.proof or _WHY.get(loss.reason, loss.reason)
+        return f"{self.who(loss.actor)} lacks {span}{hit} ({why})"
 
     def inside_loss(self, rank: int, incarnation: int, seq: int) -> bool:
         """True when a row that someone names may have been lost (not: never existed)."""
@@ -194,6 +207,29 @@ def _gap_rows(rows: Rows) -> list[Loss]:
     return found
 
 
+def _unsent(rows: Rows, walks: Walks, received: Ints, told: set[int]) -> list[Loss]:
+    """Losses that a message proves: it arrived, and its sender has no row of sending it.
+
+    The end of a file may be cut off without leaving a hole. An actor that died has its last row where
+    it died; importers may know one end of a message only.
+    """
+    if rows.meta.mode == "imported":
+        return []
+    table = rows["messages"]
+    arrived = table.mask("direction", "recv") & (table.ints("channel_seq") != NULL)
+    orphans = np.flatnonzero(arrived & ~np.isin(table.rows, received))
+    senders = rows.actor_codes(table.ints("peer")[orphans], table.ints("peer_incarnation")[orphans])
+    found: dict[int, Loss] = {}
+    for at, sender in zip(table.rows[orphans].tolist(), senders.tolist(), strict=True):
+        known = sender >= 0 and rows.has_rows(sender) and not walks.failed(sender)
+        if not known or sender in told or sender in found:
+            continue
+        receiver = actor_name(rows, int(rows.actor[at]))
+        proof = f"{receiver} received a message from it whose sending is not recorded"
+        found[sender] = Loss(sender, None, None, None, "not_supplied", covered=False, proof=proof)
+    return list(found.values())
+
+
 def _uncovered(holes: list[tuple[int, int, int]], gaps: list[Loss]) -> list[tuple[int, int, int]]:
     """The parts of holes that no gaps row accounts for."""
     left = []
@@ -213,6 +249,12 @@ def _uncovered(holes: list[tuple[int, int, int]], gaps: list[Loss]) -> list[tupl
         if at <= high:
             left.append((actor, at, high))
     return left
+
+
+def _outsiders(walks: Walks) -> set[int]:
+    """Actors that proposed walks and are in no view: host agents, whatever else is known of them."""
+    inside = {a for row in walks.membership for a in (*row["members"], *row["departed"])}
+    return {step.proposer for step in walks.steps if step.proposer is not None} - inside
 
 
 def _missing_actors(rows: Rows, walks: Walks) -> list[int]:

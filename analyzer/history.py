@@ -23,7 +23,7 @@ class History:
         self.rows = Rows(source)
         self.meta = source.meta
         self.walks = Walks(self.rows)
-        self.evidence = Evidence(self.rows, self.walks)
+        self.evidence = Evidence(self.rows, self.walks, self.message_pairs[1])
 
     @cached_property
     def dots(self) -> Dots:
@@ -38,7 +38,8 @@ class History:
     @cached_property
     def hb(self) -> HappensBefore:
         """Happens-before; the expensive part."""
-        return HappensBefore(self.rows, build_edges(self.rows, self.dots, self.instances))
+        edges = build_edges(self.rows, self.dots, self.instances, self.message_pairs)
+        return HappensBefore(self.rows, edges)
 
     @cached_property
     def message_pairs(self) -> tuple[Ints, Ints]:

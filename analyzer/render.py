@@ -266,10 +266,19 @@ def _not_supplied(report: Report, page: _Page) -> Iterator[str]:
     for line in report.not_supplied:
         yield from page.wrap(line, "  - ")
     for gap in report.gaps:
-        span = f"events {gap['first_seq']} to {gap['last_seq']}"
+        span = _span(gap["first_seq"], gap["last_seq"])
         tables = "any table" if gap["tables"] is None else ", ".join(gap["tables"])
         took = f"; touches {' '.join(gap['checks'])}" if gap["checks"] else ""
         yield from page.wrap(f"gap at rank {gap['rank']}: {span} ({tables}){took}", "  - ")
+
+
+def _span(first: int | None, last: int | None) -> str:
+    """Which events a gap took."""
+    if first is None:
+        return "some events"
+    if last is None:
+        return f"events from {first} on"
+    return f"event {first}" if first == last else f"events {first} to {last}"
 
 
 def _clock(ns: int) -> str:

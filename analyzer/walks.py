@@ -210,6 +210,13 @@ class Walks:
         """True when the actor is closed and did not finish in order."""
         return actor in self.closed and self.closed[actor][1] != "finished"
 
+    def left_in_order(self, actor: int) -> bool:
+        """True when the actor's own rows run up to its leaving: nothing that it did can be missing."""
+        return any(
+            row["actor"] == actor and actor in row["departed"] and row["reason"] == "finished"
+            for row in self.membership
+        )
+
     def initial_members(self, group: int) -> Members:
         """Members of the group's first view: its earliest membership row, else the first walk's."""
         rows = [r for r in self.membership if r["group"] == group and r["members"]]

@@ -18,7 +18,8 @@ in addresses, placement and start-up besides. What one job could hide is taken c
 - every rank has one thread for its mathematics, and nothing is computed but the step.
 
 The share of communication is checked in the run: a plain step less the same step under ``no_sync``, over
-the plain step. The job's view must be the first one, STRONG with all ranks, at the end, or the run is void.
+the plain step. The job must be in STRONG with all ranks at the end, and must have written all of a step's rows
+(digests too), or the run is void.
 """
 
 from __future__ import annotations
@@ -28,14 +29,18 @@ import json
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from benchmarks import _harness
 from benchmarks._stats import median, ratio, ratio_upper
 from cascade_runtime.agent.launcher import Launcher, Zygote, make_config
+from cascade_runtime.vocabulary import spool_format
 
 ROOT = Path(__file__).parents[1]
 JOB = Path(__file__).with_name("_overhead_job.py")
@@ -45,6 +50,8 @@ NUM_ROUNDS = 8
 NUM_STEPS = 50
 FULL = {"width": 1024, "depth": 24, "batch": 64}
 """25.2 million parameters in layers of 1 million."""
+EVERY_STEP = ("steps", "reads", "collectives", "collective_done", "updates", "digests")
+"""Kinds of rows that must have been written at each attached step."""
 QUICK = {"width": 128, "depth": 2, "batch": 8}
 
 
@@ -86,12 +93,29 @@ def run_job(
         if outcome.exit_code != 0 or len(outcome.finished) != NUM_RANKS:
             raise Failed(f"the job ended badly: {outcome}")
         told = [json.loads((folder / f"rank-{r}.json").read_text()) for r in range(NUM_RANKS)]
+        told[0]["rows"] = rows_by_table(folder / "trace" / "spool" / "0-0")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     for rank, facts in enumerate(told):
         if (facts["regime"], facts["num_members"]) != ("STRONG", NUM_RANKS):
             raise Failed(f"rank {rank} was not in STRONG with all ranks at the end: {facts}")
+    missing = [t for t in EVERY_STEP if told[0]["rows"][t] < told[0]["num_attached_steps"]]
+    if missing:
+        raise Failed(f"these tables have less than a row a step: {', '.join(missing)}")
     return told
+
+
+def rows_by_table(spool: Path) -> Counter[str]:
+    """How many records of each kind an actor wrote."""
+    counts: Counter[str] = Counter()
+    for segment in spool.glob("*.seg"):
+        data = segment.read_bytes()
+        counts.update(
+            msgspec.msgpack.decode(record)[0]
+            for record in spool_format.read_records(data)
+            if not isinstance(record, spool_format.Torn)
+        )
+    return counts
 
 
 def arm_of(told: Sequence[dict[str, Any]], name: str) -> Arm:
@@ -159,7 +183,7 @@ def judge(name: str, limit: float, told: Sequence[dict[str, Any]], load: str) ->
     still = told[0]["still"]["attached"]
     notes = [
         f"{told[0]['num_parameters']:,} parameters, {NUM_RANKS} ranks, {len(ours.rank0_ms)} rounds; "
-        f"{sum(f['rows_a_step'] for f in told) / len(told):.1f} rows a step and rank",
+        f"rows a step at rank 0: {rows_a_step(told[0])}",
         f"plain DDP spends {share:.0%} of a step in communication (at least {MIN_SHARE:.0%} is "
         f"required; by round {min(shares):.0%} to {max(shares):.0%})",
         f"agent: {median(ours.agent_ms):.2f} ms of CPU a step of ours, counted in cpu; standing still "
@@ -193,6 +217,11 @@ def judge(name: str, limit: float, told: Sequence[dict[str, Any]], load: str) ->
 def by_round(ours: Sequence[float], theirs: Sequence[float]) -> str:
     """Every round's own answer, for seeing what is noise."""
     return ", ".join(f"{percent(a / b):+.1f}" for a, b in zip(ours, theirs, strict=True))
+
+
+def rows_a_step(facts: dict[str, Any]) -> str:
+    rows, steps = facts["rows"], facts["num_attached_steps"]
+    return ", ".join(f"{table} {rows[table] / steps:.1f}" for table in EVERY_STEP)
 
 
 def load_average() -> str:

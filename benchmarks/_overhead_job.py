@@ -27,7 +27,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import cascade_runtime as cascade
 from benchmarks import _harness
-from cascade_runtime import job
+from cascade_runtime.job import members
 
 SEED = 7
 CLASSES = 10
@@ -150,11 +150,6 @@ def blocks(
     }
 
 
-def num_rows() -> int:
-    """Rows that this rank has recorded so far."""
-    return job._session._recorder.seq if job._session is not None else 0
-
-
 def main() -> None:
     options = argparse.ArgumentParser()
     for name in ("width", "depth", "batch", "steps", "repeats"):
@@ -173,18 +168,17 @@ def main() -> None:
     }
     before = timer.stand_still()
     cascade.attach(trainees["ours"].model, trainees["ours"].optimizer)
+    dist.barrier()  # all are attached before the agent is stopped for the first time
     arms = blocks(timer, agent, trainees, args.steps)
     for arm in arms.values():
         arm()  # warm-up: buckets are cut anew after the first step, memory is touched
-    rows = num_rows()
     found = _harness.alternate(arms, args.repeats, say=rank == 0)
-    rows = num_rows() - rows
     told = {
         "num_parameters": trainees["ours"].num_parameters(),
-        "rows_a_step": rows / args.repeats / (args.steps + SETTLE_STEPS),
+        "num_attached_steps": (args.repeats + 1) * (args.steps + SETTLE_STEPS),
         "still": {"before attach": before, "attached": timer.stand_still()},
         "regime": cascade.regime().value,
-        "num_members": len(job.members()),
+        "num_members": len(members()),
         "blocks": found,
     }
     (args.out / f"rank-{rank}.json").write_text(json.dumps(told))

@@ -3,7 +3,7 @@
 What it does:
     Every dot that a read or an applied update names must have an issued row, or lie inside a
     frontier that was loaded from a checkpoint or received as a snapshot. A gap at the author, or an
-    author that died, makes it unknown.
+    author that departed without recording its own leaving, makes it unknown.
 
 Why it matters:
     A value that nobody wrote is corruption, a mix-up of runs, or a write that escaped every log.
@@ -40,7 +40,7 @@ def check(history: History) -> Outcome:
         lost = history.evidence.lost(("updates",), [author])
         if lost:
             outcome.cannot_say(lost)
-        elif author in history.walks.closed:
+        elif author in history.walks.closed and not history.walks.left_in_order(author):
             outcome.cannot_say(
                 f"{history.who(author)} departed, and its update {dots.name(key)} was seen by others "
                 "without an issued row"

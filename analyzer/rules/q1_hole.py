@@ -20,7 +20,7 @@ from analyzer.rules._base import Outcome, Rule
 def check(history: History) -> Outcome:
     """Definition: design contract 4.4, Q1."""
     outcome = Outcome(num_checked=history.rows.num_actors)
-    holes = [h for h in history.evidence.losses if not h.covered and h.first_seq != 0]
+    holes = [h for h in history.evidence.losses if not h.covered and h.first_seq]
     if holes:
         more = f" (and {len(holes) - 1} more holes)" if len(holes) > 1 else ""
         outcome.cannot_say(history.evidence.describe(holes[0]) + more)

@@ -78,6 +78,7 @@ from cascade_runtime.vocabulary.regime import Regime
 TICK_S = 0.02
 RETRY_S = 0.25
 SUSPECT_AGENT_S = 10.0
+TAKEOVER_S = 1.0
 STOP_GRACE_S = 5.0
 _WALK = (Query, Answer, Rejected, DrainRanks, Propose, Accepted, History, Lag)
 
@@ -94,7 +95,9 @@ class HostAgent:
         self.recorder = Recorder(Path(config.trace_dir) / "spool", config.run_id, self.actor)
         self.control = ControlLog(self.recorder)
         self.walker = Walker(index, config.num_hosts, lambda a: config.host_of(a.rank), self._plan)
-        self.walker.restore(memory.views, memory.promised, memory.accepted)
+        self.walker.restore(
+            memory.views, memory.promised, memory.accepted, memory.num_starts, memory.walking
+        )
         self.reconciler = Reconciler(memory.debts.values())
         self.rows = AgentRows(self.recorder)
         self.judge = Judge(load_policy(config.policy), self.rows, self.reconciler)
@@ -107,6 +110,8 @@ class HostAgent:
         self.peer_actors: dict[int, Actor] = {}
         self.stopping = False
         self._last_said = 0.0
+        self._walking_since = 0.0
+        self._suspected: frozenset[int] = frozenset()
         self._finished = asyncio.Event()
         self._certified = {a for a, _ in memory.dead} | {a for a, _ in memory.exited}
 
@@ -133,9 +138,8 @@ class HostAgent:
                 )
         self._start_or_adopt()
         if self.walker.log:
-            self.judge.install(self.walker.view, loop.time())
-        for actor, facts in self.journal.memory.dead:
-            self._remember_death(actor, facts)
+            self.judge.install(self.walker.view, self.walker.log, loop.time())
+        self._remember_deaths()
         while not self._finished.is_set():
             self._tick()
             try:
@@ -259,6 +263,12 @@ class HostAgent:
             self._send(index, Leave(actor, 0))
         for trigger in self.judge.triggers:
             self._send(index, trigger)
+        for report in self.reconciler.reports():
+            if self.config.host_of(report.actor.rank) == self.index:
+                self._send(index, report)
+        opened, closed = list(self.reconciler.open.values()), sorted(self.reconciler.closed)
+        if opened or closed:
+            self._send(index, DebtNote(self.actor, opened=opened, closed=closed))
         self._perform()
 
     # ---- ranks -----------------------------------------------------------------------------------
@@ -280,11 +290,8 @@ class HostAgent:
         for view in self.walker.log[hello.epoch + 1 :]:
             self._tell(actor, Commit(view))
         # A restarted agent finds its ranks where the old one left them: ask again.
-        walker = self.walker
-        if walker.accepted is not None:
-            self._tell(actor, Proposed(walker.accepted[1], walker.accepted[0]))
-        elif walker.walking and actor not in walker.halted:
-            self._tell(actor, Halt(walker.epoch + 1, False))
+        self.walker.on_hello(actor)
+        self._perform()
 
     def _try_first_view(self) -> None:
         config = self.config
@@ -309,8 +316,8 @@ class HostAgent:
 
     def _on_rank_message(self, actor: Actor, body: Message) -> None:
         match body:
-            case Halted(facts=facts):
-                self.walker.on_facts(actor, facts)
+            case Halted(facts=facts, ask=ask):
+                self.walker.on_facts(actor, facts, ask)
             case Acked(epoch=epoch, ballot=ballot):
                 self.walker.on_ack(actor, epoch, ballot)
             case Round() | Reconciled() | DebtNote() | Leave() | Stuck():
@@ -361,23 +368,31 @@ class HostAgent:
         self.journal.append("dead", (actor, facts))
         how = describe_status(status)
         evidence = self.rows.dead(actor, status)
-        self.walker.on_death(actor, facts)
+        self.journal.append("evidence", (actor, evidence))
         self.rendezvous.give_up()
         self._say(f"rank {actor} died ({how})")
+        # Told before the walker knows: it may propose at once, and a proposal names its evidence.
         self._broadcast(
             Trigger(FaultEvent.GPU_FAIL_STOP, actor, [evidence], f"rank {actor} died ({how})")
         )
+        self.walker.on_death(actor, facts)
 
-    def _remember_death(self, actor: Actor, facts: Facts) -> None:
-        """After a restart: a death that was certified and perhaps never judged."""
+    def _remember_deaths(self) -> None:
+        """After a restart: deaths that were certified and perhaps never judged, or not yet certified."""
         if not self.walker.log:
             return
-        self.walker.on_death(actor, facts)
-        if actor in self.walker.view.members:
-            evidence = self.rows.dead(actor, None)
-            self.judge.add(
-                Trigger(FaultEvent.GPU_FAIL_STOP, actor, [evidence], f"rank {actor} died")
-            )
+        memory = self.journal.memory
+        for actor, facts in memory.dead:
+            if actor in self.walker.view.members:
+                evidence = memory.evidence.get(actor) or self.rows.dead(actor, None)
+                self.judge.add(
+                    Trigger(FaultEvent.GPU_FAIL_STOP, actor, [evidence], f"rank {actor} died")
+                )
+            self.walker.on_death(actor, facts)
+        certified = {actor for actor, _ in memory.dead}
+        for actor, status in memory.exited:
+            if actor not in certified and actor in self.walker.view.members:
+                self._certify(actor, status)
 
     # ---- agents ----------------------------------------------------------------------------------
 
@@ -425,19 +440,34 @@ class HostAgent:
         now = asyncio.get_running_loop().time()
         if self.walker.log and self.walker.view.members and not self.stopping:
             self._watch_agents(now)
-            if self._leader():
+            self._perform()
+            if self._leader() or self._leader_sleeps(now):
                 self._lead(now)
         self._perform()
         self._try_finish()
 
+    def _leader_sleeps(self, now: float) -> bool:
+        """A walk is under way here, and whoever should lead it does not (it may know of none)."""
+        if not self.walker.walking:
+            self._walking_since = now
+            return False
+        return now - self._walking_since > TAKEOVER_S * (1 + self.index)
+
     def _watch_agents(self, now: float) -> None:
         gone = frozenset(
-            i
-            for i, p in self.peers.items()
-            if p.down_since is not None
-            and now - p.down_since > SUSPECT_AGENT_S
-            and p.ever_connected
+            index
+            for index, peer in self.peers.items()
+            if peer.down_since is not None
+            and now - peer.down_since > SUSPECT_AGENT_S
+            and peer.ever_connected
         )
+        for index in gone - self._suspected:
+            for actor in self.walker.view.members:
+                if self.config.host_of(actor.rank) == index:
+                    why = f"the agent of rank {actor}'s host is away"
+                    evidence = self.rows.unreachable(actor, SUSPECT_AGENT_S)
+                    self.judge.add(Trigger(FaultEvent.GPU_FAIL_STOP, actor, [evidence], why))
+        self._suspected = gone
         self.walker.suspect(gone)
 
     def _lead(self, now: float) -> None:
@@ -489,13 +519,13 @@ class HostAgent:
                 self.journal.append(what, value)
             case Send(to=to, message=message):
                 self._send(to, message)
-            case HaltLocal(graceful=graceful, ranks=ranks):
+            case HaltLocal(graceful=graceful, ranks=ranks, ask=ask):
                 self.rendezvous.give_up()
                 for actor in ranks:
-                    self._tell(actor, Halt(self.walker.epoch + 1, graceful))
-            case DrainLocal(step=step, ranks=ranks):
+                    self._tell(actor, Halt(self.walker.epoch + 1, graceful, ask))
+            case DrainLocal(step=step, ranks=ranks, ask=ask):
                 for actor in ranks:
-                    self._tell(actor, Drain(step))
+                    self._tell(actor, Drain(step, ask))
             case AskLocal(view=view, ballot=ballot, ranks=ranks):
                 for actor in ranks:
                     self._tell(actor, Proposed(view, ballot))
@@ -511,7 +541,7 @@ class HostAgent:
         self.rows.transition("proposed", view)
 
     def _on_installed(self, view: View) -> None:
-        self.judge.install(view, asyncio.get_running_loop().time())
+        self.judge.install(view, self.walker.log, asyncio.get_running_loop().time())
         self.rendezvous.install(view.epoch)
         self.recorder.set_view(view.epoch, view.regime)
         if view.proposer == self.actor:

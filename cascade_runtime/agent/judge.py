@@ -6,6 +6,9 @@ is passed in.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from cascade_runtime.agent.plan import judged
 from cascade_runtime.agent.protocol import Settle, Trigger, View
 from cascade_runtime.agent.reconcile import Reconciler
 from cascade_runtime.agent.rows import AgentRows
@@ -13,6 +16,9 @@ from cascade_runtime.vocabulary.fault import RECOVERIES, FaultEvent
 from cascade_runtime.vocabulary.identity import Actor
 from cascade_runtime.vocabulary.policy import Policy
 from cascade_runtime.vocabulary.regime import Regime
+
+ORDER_AGAIN_S = 1.0
+"""An order to settle that has not been carried out is given again after this."""
 
 
 class Judge:
@@ -25,13 +31,16 @@ class Judge:
         self.leaving: set[Actor] = set()
         self._rows = rows
         self._view: View | None = None
+        self._log: Sequence[View] = []
         self._installed_at = 0.0
         self._told_unequal = False
         self._observed: list[Trigger] = []
+        self._ordered: dict[str, float] = {}
 
-    def install(self, view: View, now: float) -> None:
+    def install(self, view: View, log: Sequence[View], now: float) -> None:
         """A view was committed at ``now`` (seconds): what it answers is pending no more."""
         self._view = view
+        self._log = log
         self._installed_at = now
         self._told_unequal = False
         self.reconciler.install(view)
@@ -39,7 +48,7 @@ class Judge:
 
     def add(self, trigger: Trigger) -> None:
         """A fault event, told by any agent; told twice it counts once."""
-        if trigger not in self.triggers:
+        if trigger not in self.triggers and not judged(trigger, self._log):
             self.triggers.append(trigger)
 
     @property
@@ -59,7 +68,7 @@ class Judge:
         if self.deaths or any(t.fault is None for t in self.triggers):
             return True, None
         if self.leaving & set(self._view.members):
-            return self._leave()
+            return self._leave(now)
         return self._move(now)
 
     def wants_last_view(self) -> bool:
@@ -76,12 +85,12 @@ class Judge:
                 decision = self.policy.decide(regime, trigger.fault)
                 self._rows.decision(trigger, regime, decision.to, decision.changed, decision.reason)
 
-    def _leave(self) -> tuple[bool, Settle | None]:
+    def _leave(self, now: float) -> tuple[bool, Settle | None]:
         assert self._view is not None
         if self.leaving >= set(self._view.members) and self.reconciler.open:
             # Everybody is done: settle what stands open before the last view, or write it off.
             equal = self.reconciler.equal()
-            return False, None if equal is None else self._settle(equal, everything=True)
+            return False, None if equal is None else self._settle(now, equal, everything=True)
         return True, None
 
     def _move(self, now: float) -> tuple[bool, Settle | None]:
@@ -97,7 +106,7 @@ class Judge:
                 self._told_unequal = True
                 self._stay(view, "members' digests differ, so nothing can be settled")
             return False, None
-        if (settle := self._settle(equal=True)) is not None:
+        if (settle := self._settle(now, equal=True)) is not None:
             return False, settle
         if view.regime is Regime.CAUSAL:
             return self._stable(), None
@@ -128,15 +137,18 @@ class Judge:
             Trigger(fault, None, [], reason), view.regime, view.regime, False, reason
         )
 
-    def _settle(self, equal: bool, everything: bool = False) -> Settle | None:
-        """Debts to close now; each is ordered once an epoch."""
-        due = self.reconciler.due(everything)
-        self.reconciler.ordered.update(d.debt_id for d in due)
+    def _settle(self, now: float, equal: bool, everything: bool = False) -> Settle | None:
+        """Debts to close now; each is ordered again only when the order was not carried out."""
+        never = -ORDER_AGAIN_S
+        due = [
+            debt
+            for debt in self.reconciler.due(everything)
+            if now - self._ordered.get(debt.debt_id, never) >= ORDER_AGAIN_S
+        ]
+        self._ordered.update((debt.debt_id, now) for debt in due)
         return Settle(due, equal) if due else None
 
 
 def _answered(trigger: Trigger, view: View) -> bool:
     """The view answers this trigger, or has made it void."""
-    if trigger.evidence and all(e in view.evidence for e in trigger.evidence):
-        return True
-    return trigger.fault is not FaultEvent.GPU_FAIL_STOP
+    return judged(trigger, [view]) or trigger.fault is not FaultEvent.GPU_FAIL_STOP

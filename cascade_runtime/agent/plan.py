@@ -72,7 +72,10 @@ def plan_next(
     leaving = [m for m in alive if facts[m].leaving]
     staying = [m for m in alive if not facts[m].leaving]
     stuck = bool(staying) and _source(staying, facts, cut) is None
-    if leaving and not (stuck and current.regime is not Regime.EVENTUAL):
+    debts = list(open_debts)
+    # The last to leave settle what stands open first; they are let go once more to report for it.
+    owing = not staying and bool(debts)
+    if leaving and not owing and not (stuck and current.regime is not Regime.EVENTUAL):
         if stuck:  # nobody is rolled forward in EVENTUAL, so those who know the step just go
             cut = max(facts[m].decided for m in staying)
         behind = [m for m in staying if facts[m].decided < cut]
@@ -91,7 +94,6 @@ def plan_next(
             behind=behind,
         )
         return Plan(view, None, None)
-    debts = list(open_debts)
     answered: list[EventRef] = []
     for trigger in triggers:
         if trigger.fault is None:

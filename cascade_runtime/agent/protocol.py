@@ -83,6 +83,8 @@ class Halted(msgspec.Struct, frozen=True, tag="halted"):
     """The rank launches no collective until a commit, and stands as told."""
 
     facts: Facts
+    ask: int = 0
+    """Of the newest Halt or Drain that the rank had taken in when it answered."""
 
 
 class Acked(msgspec.Struct, frozen=True, tag="acked"):
@@ -175,12 +177,14 @@ class Halt(msgspec.Struct, frozen=True, tag="halt"):
 
     epoch: int
     graceful: bool
+    ask: int = 0
 
 
 class Drain(msgspec.Struct, frozen=True, tag="drain"):
     """Your open step is decided elsewhere and nobody died: wait for it, then answer again."""
 
     step: int
+    ask: int = 0
 
 
 class Proposed(msgspec.Struct, frozen=True, tag="proposed"):

@@ -17,13 +17,12 @@ class Reconciler:
 
     def __init__(self, debts: Iterable[DebtInfo] = ()) -> None:
         self.open: dict[str, DebtInfo] = {d.debt_id: d for d in debts}
+        self.closed: set[str] = set()
         self._epoch = -1
         self._members: list[Actor] = []
         self._regime = Regime.STRONG
         self._reports: dict[Actor, Reconciled] = {}
         self._rounds: dict[Actor, tuple[int, int]] = {}
-        self.ordered: set[str] = set()
-        """Debts whose settling has been ordered in this epoch."""
 
     def install(self, view: View) -> None:
         """A new epoch: reports of the old one say nothing about it."""
@@ -32,7 +31,6 @@ class Reconciler:
         self._regime = view.regime
         self._reports.clear()
         self._rounds.clear()
-        self.ordered.clear()
 
     def on_round(self, message: Round) -> None:
         """A member decided a step."""
@@ -48,9 +46,15 @@ class Reconciler:
     def on_debt(self, note: DebtNote) -> None:
         """Debts were opened or closed."""
         for debt in note.opened:
-            self.open[debt.debt_id] = debt
+            if debt.debt_id not in self.closed:  # told again by someone who has not heard of its end
+                self.open[debt.debt_id] = debt
         for debt_id in note.closed:
             self.open.pop(debt_id, None)
+            self.closed.add(debt_id)
+
+    def reports(self) -> list[Reconciled]:
+        """What the members of this epoch have told so far."""
+        return list(self._reports.values())
 
     def relaxed(self) -> list[Regime]:
         """``relaxed`` of every open debt."""
@@ -68,8 +72,7 @@ class Reconciler:
         return [
             debt
             for debt in self.open.values()
-            if debt.debt_id not in self.ordered
-            and (everything or debt.relaxed.level == self._regime.level + 1)
+            if everything or debt.relaxed.level == self._regime.level + 1
         ]
 
     def calm_rounds(self) -> int:

@@ -56,6 +56,18 @@ class AgentRows:
             subject=subject,
         )
 
+    def unreachable(self, subject: Actor, after_s: float) -> EventRef:
+        """The agent of the subject's host has been away for ``after_s`` seconds: suspected, not certified."""
+        return self._health(
+            "agents",
+            "unreachable",
+            FaultEvent.GPU_FAIL_STOP,
+            "s",
+            after_s,
+            after_s,
+            subject,
+        )
+
     def calm(
         self, fault: FaultEvent, signal: str, value: float, threshold: float, unit: str
     ) -> EventRef:

@@ -10,7 +10,10 @@ import select
 import socket
 import time
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
+
+import msgspec
 
 from cascade_runtime.agent.control_log import ControlLog
 from cascade_runtime.agent.protocol import (
@@ -53,6 +56,9 @@ class AgentLink:
         self._next_dial = 0.0
         self.agent: Actor | None = None
         self.inbox: deque[Message] = deque()
+        self._met = False
+        self.on_return: Callable[[], None] | None = None
+        """Called when the agent is back after it was away."""
         self.epoch = -1
         """The rank's epoch, told at (re)connection so that the agent can send what was missed."""
 
@@ -78,8 +84,7 @@ class AgentLink:
         """Move what has arrived into the inbox, without waiting; dial when there is no connection."""
         if self._socket is None and not self._dial():
             return
-        assert self._socket is not None
-        while True:
+        while self._socket is not None:  # a frame that is none of ours ends the connection
             try:
                 data = self._socket.recv(1 << 16)
             except BlockingIOError:
@@ -156,10 +161,17 @@ class AgentLink:
             end = LENGTH.size + length
             if len(view) < end:
                 return
-            frame = unpack_frame(bytes(view[LENGTH.size : end]))
+            try:
+                frame = unpack_frame(bytes(view[LENGTH.size : end]))
+            except msgspec.DecodeError:
+                self._drop()
+                return
             del view[:end]
             if isinstance(frame.body, AgentHello):
-                self.agent = frame.body.actor
+                back = self._met
+                self.agent, self._met = frame.body.actor, True
+                if back and self.on_return is not None:
+                    self.on_return()
                 continue
             self._control.incoming(self.agent, frame.channel_seq, end)
             self.inbox.append(frame.body)

@@ -15,13 +15,14 @@ from cascade_runtime.agent.protocol import (
     DebtInfo,
     DebtNote,
     Facts,
+    Leave,
     Proposed,
     Reconciled,
     Round,
     Settle,
     View,
 )
-from cascade_runtime.progress import ProgressWord
+from cascade_runtime.progress import BACKWARD, ProgressWord
 from cascade_runtime.rank.link import AgentLink
 from cascade_runtime.rank.objects import ModelObjects
 from cascade_runtime.recorder import Recorder
@@ -69,6 +70,9 @@ class Member:
         self._acknowledged: tuple[int, View] | None = None
         self._reconciled_epoch = -1
         self._deps_told = Clock()
+        self._rolled: list[Dot] = []
+        self._reconciled: Reconciled | None = None
+        self._closed: list[str] = []
         self._cut_digested: tuple[int, int] | None = None
         self._comm_id: str | None = None
         link.epoch = view.epoch
@@ -134,8 +138,11 @@ class Member:
             return
         version = self.version + 1 if self.strong else None
         dots, deps = self.open_dots(), self._nearest_deps()
-        self._recorder.updates("issued", self.objects.names, dots, version, deps, self._sizes())
+        # Before the rows: an agent that finds us dead voids what the word says was issued, and a dot
+        # voided without a row harms nobody, while a row without its fate would.
         self.issued = dots[-1].counter
+        self.tell_progress(BACKWARD)
+        self._recorder.updates("issued", self.objects.names, dots, version, deps, self._sizes())
 
     def _sizes(self) -> list[int]:
         return [self.objects.num_bytes(i) for i in range(len(self.objects.names))]
@@ -153,11 +160,17 @@ class Member:
         return deps
 
     def decide(self) -> None:
-        """The step's last bucket is done on the view (or its kept buckets arrived)."""
+        """The step's last bucket is done on the view."""
         self._apply(self.open_dots())
         self.decided += 1
 
+    def decide_rolled(self) -> None:
+        """The step's kept buckets arrived: the same dots as where it was decided, in the old view."""
+        self._apply(self._rolled)
+        self.decided += 1
+
     def _apply(self, dots: list[Dot]) -> None:
+        self._rolled = []
         self.version += 1
         version = self.version if self.strong else None
         self._recorder.updates("applied", self.objects.names, dots, version, [], [None] * len(dots))
@@ -213,9 +226,20 @@ class Member:
             for i, name in enumerate(self.objects.names)
             if not (eventual and name == "buffers")
         ]
-        self._link.send(
-            Reconciled(self.actor, self.view.epoch, " ".join(digests), self.frontier.dots())
+        self._reconciled = Reconciled(
+            self.actor, self.view.epoch, " ".join(digests), self.frontier.dots()
         )
+        self._link.send(self._reconciled)
+
+    def tell_again(self) -> None:
+        """The agent was away and may have missed these; all of them are idempotent."""
+        if self.open_debts or self._closed:
+            debts = list(self.open_debts.values())
+            self._link.send(DebtNote(self.actor, opened=debts, closed=self._closed))
+        if self._reconciled is not None and self._reconciled.epoch == self.view.epoch:
+            self._link.send(self._reconciled)
+        if self.leaving:
+            self._link.send(Leave(self.actor, self.decided))
 
     # ---- the walk --------------------------------------------------------------------------------
 
@@ -249,6 +273,11 @@ class Member:
     def commit(self, view: View) -> None:
         """Install a committed view: rows, voided dots, debts, the climb's fold."""
         before = self.view
+        if self.actor in before.members and self.decided < view.cut_step:
+            # Kept over further walks: until it is rolled forward the open step stays that view's.
+            self._rolled = self._rolled or self.open_dots()
+        else:
+            self._rolled = []
         self.view = view
         self._link.epoch = view.epoch
         self._recorder.set_view(view.epoch, view.regime)
@@ -346,6 +375,9 @@ class Member:
     def settle(self, order: Settle) -> None:
         """Close debts: settled where all members agree by digest, written off where not."""
         for debt in order.debts:
+            if debt.debt_id in self._closed:
+                continue  # ordered again, because the note below was lost with an agent
+            self._closed.append(debt.debt_id)
             if debt.object is not None and debt.object.startswith("data/"):
                 # The dead rank's unread range: nobody reads it again in this job.
                 self._debt_row("written_off", debt, resolution="discarded")

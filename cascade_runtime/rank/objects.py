@@ -77,7 +77,8 @@ class ModelObjects:
             for tensor in self.buffers:
                 hasher.update(raw_bytes(tensor))
         else:
-            for _, parameter in self._params:
+            for name, parameter in self._params:
+                hasher.update(f"{name}:".encode())
                 _hash_state(hasher, self._optimizer.state.get(parameter))
         return str(hasher.hexdigest())
 

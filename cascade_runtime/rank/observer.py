@@ -122,9 +122,9 @@ class StepObserver:
         """True when a view without this member is committed."""
         member = self.member
         match message:
-            case Halt():
+            case Halt(ask=ask):
                 assert self._link is not None
-                self._link.send(Halted(member.facts(launched_all=False)))
+                self._link.send(Halted(member.facts(launched_all=False), ask))
             case Proposed():
                 member.acknowledge(message)
             case Commit(view=view) if view.epoch == member.view.epoch + 1:

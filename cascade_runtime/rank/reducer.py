@@ -101,6 +101,8 @@ class StepReducer:
         self._layout: str | None = None
         self._wakeup = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.left = False
+        self._ask = 0
+        link.on_return = member.tell_again
 
     # ---- the hook --------------------------------------------------------------------------------
 
@@ -343,12 +345,14 @@ class StepReducer:
         member = self.member
         member.leaving = True
         member.tell_progress(LEAVING)
-        if not member.strong:
-            member.reconcile()
         self._link.send(Leave(member.actor, member.decided))
         while not self.left:
+            if not member.strong:
+                member.reconcile()  # what stands open is settled before the last view
             message = self._link.receive()
-            if message is not None:
+            if isinstance(message, Settle):
+                member.settle(message)
+            elif message is not None:
                 self._walk(message)
 
     def enter_first_view(self) -> None:
@@ -364,9 +368,11 @@ class StepReducer:
         member = self.member
         while True:
             match message:
-                case Halt():
+                case Halt(ask=ask):
+                    self._ask = ask
                     self._answer()
-                case Drain(step=step):
+                case Drain(step=step, ask=ask):
+                    self._ask = ask
                     message = self._drain(step)
                     if message is not None:
                         continue
@@ -398,7 +404,7 @@ class StepReducer:
         member = self.member
         member.tell_progress(HALTED)
         launched_all = bool(self._parts) and all(p.work is not None for p in self._parts)
-        self._link.send(Halted(member.facts(launched_all)))
+        self._link.send(Halted(member.facts(launched_all), self._ask))
         # After the answer, so that the agents' round trip hides it. Not between a step's decision and
         # the optimizer's step: the frontier covers the step there and the parameters do not yet.
         if not (self._step_decided and self._parts):
@@ -474,7 +480,7 @@ class StepReducer:
         for part in rolled:
             self._recorder.done(part.entered_seq, part.complete_ns)
         if behind:
-            self.member.decide()
+            self.member.decide_rolled()
             self._step_decided = True
         return True
 

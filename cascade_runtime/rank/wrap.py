@@ -18,7 +18,8 @@ def check_model(model: object, optimizer: object, *, enforce: bool) -> Distribut
     """The model, when this release can hold its consistency.
 
     Raises:
-        NotSupported: not a DDP model, sharded parameters, a device without a tested group factory.
+        NotSupported: not a DDP model, sharded parameters, gradients that go round the comm hook, a
+            device without a tested group factory.
         BadUsage: an optimizer that does not hold the model's parameters.
     """
     if not isinstance(model, DistributedDataParallel):
@@ -51,6 +52,16 @@ def check_model(model: object, optimizer: object, *, enforce: bool) -> Distribut
             where="attach",
             hint="give the optimizer that steps this model",
         )
+    if enforce and (
+        getattr(model, "_delay_all_reduce_params", None)
+        or getattr(model, "_use_python_reducer", False)
+    ):
+        raise NotSupported(
+            "this model reduces gradients outside of DistributedDataParallel's buckets",
+            where="attach",
+            hint="leave delay_all_reduce_named_params and the python reducer out, "
+            'or use mode="observe"',
+        )
     if enforce and model.device_type != "cpu":
         raise NotSupported(
             f"enforce is tested with gloo on CPU only, and the model is on {model.device_type}",
@@ -74,20 +85,24 @@ def take_over(ddp: DistributedDataParallel) -> None:
     The user's object stays the user's object; inside, DDP's reducer no longer shares a process group
     with ranks that may die. What it did with the others (averaging, the buffers' broadcast) is the
     comm hook's from here on; the bucket order, which it would have agreed on with them, is verified.
-
-    Raises:
-        NotSupported: the model was compiled or its reducer is not the usual one.
     """
     options = _constructor_options(ddp)
     solo = dist.new_group([dist.get_rank()], use_local_synchronization=True)
     # The old reducer's hooks sit on the parameters; both would fire.
     ddp.reducer._remove_autograd_hooks()
     rebuilt = DistributedDataParallel(ddp.module, process_group=solo, **options)
-    training, hooks = ddp.training, dict(ddp._forward_pre_hooks)
+    before = dict(vars(ddp))
     vars(ddp).clear()
     vars(ddp).update(vars(rebuilt))
-    ddp.training = training
-    ddp._forward_pre_hooks.update(hooks)
+    # The user's: mode and hooks (the same dictionaries, which the handles point at), and additions.
+    own = {name for name in before if name not in vars(rebuilt) and not name.startswith("_")}
+    vars(ddp).update({name: before[name] for name in own | _mode_and_hooks()})
+
+
+def _mode_and_hooks() -> set[str]:
+    """Attributes of every module, but for what it is made of."""
+    made_of = {"_parameters", "_buffers", "_non_persistent_buffers_set", "_modules"}
+    return vars(torch.nn.Module()).keys() - made_of
 
 
 def _constructor_options(ddp: DistributedDataParallel) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     from cascade_runtime.agent.launcher import Launcher, Zygote, make_config
     from collector.storage.seal import seal_trace
     from collector.storage.trace_folder import open_trace
-    from collector.storage.trace_writer import write_views
+    from collector.storage.trace_writer import write_results
     from dashboard.commands.analyze import print_report
     from dashboard.demo import train
     from dashboard.demo.injector import Injector
@@ -69,9 +69,10 @@ def run(args: argparse.Namespace) -> int:
         _say("the job never formed; what its ranks said is above")
         return 2
     seal_trace(out)
-    write_views(out)
     with open_trace(out) as source:
-        report = analyze(source).report
+        analysis = analyze(source)
+    write_results(out, analysis.results)
+    report = analysis.report
     print_report(report, as_json=args.json)
     _say(f"verdict {report.verdict}, expected {scenario.expected}; trace in {out}")
     return 0 if report.verdict == scenario.expected else 1

@@ -136,7 +136,10 @@ class Agent:
                     walker.retry()
             else:
                 moves = any(t.fault is not FaultEvent.GPU_FAIL_STOP for t in self.triggers)
-                leaves = bool(self.leaving & set(walker.view.members))
+                members = set(walker.view.members)
+                leaves = bool(self.leaving & members)
+                if leaves and self.leaving >= members and self.reconciler.open:
+                    self.settle()  # as the Judge orders it before the last view
                 if deaths or leaves or moves or walker.walking:
                     walker.coordinate(graceful=not deaths)
         self.perform()

@@ -189,3 +189,12 @@ def test_no_change_gives_the_same_view_again(triggers):
     assert isinstance(found, Plan)
     same = view(0, 1, epoch=5, cut_step=3, in_flight=[Dot(0, 0, 4)], reason="nothing to change")
     assert found == Plan(same, None, None)
+
+
+def test_the_last_to_leave_settle_their_debts_first():
+    """Some were known to leave when the ballot began, all are when they answer, and a debt stands."""
+    current = view(0, 1, regime=C)
+    facts = {0: at(5, 5, leaving=True), 1: at(5, leaving=True)}
+    first = plan(current, facts, debts=[S]).view
+    assert (first.members, first.regime) == (actors(0, 1), C)
+    assert plan(current, facts).view.members == []

@@ -40,14 +40,6 @@ def test_due_is_what_the_next_climb_needs(reconciler, regime, due):
     assert [d.debt_id for d in reconciler.due(everything=True)] == ["s", "c"]
 
 
-def test_ordered_debts_are_due_again_only_in_another_epoch(reconciler):
-    reconciler.ordered.add("s")
-    assert reconciler.due() == []
-    assert reconciler.relaxed() == [S, C]
-    reconciler.install(view(1, regime=C, epoch=2))  # its opener may be dead by now
-    assert [d.debt_id for d in reconciler.due()] == ["s"]
-
-
 def test_notes_open_and_close(reconciler):
     reconciler.on_debt(DebtNote(Actor(0), opened=[debt("t", S)], closed=["s", "unknown"]))
     assert list(reconciler.open) == ["c", "t"]

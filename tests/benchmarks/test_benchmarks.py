@@ -93,8 +93,9 @@ def told(plain, ours, again=None, *, alone=50.0, agent=0.0, resident=0.0, rounds
         "before attach": {"rank": 0.001, "agent": 0.01},
         "attached": {"rank": 0.001 + resident / 4, "agent": 0.01},
     }
-    facts = {"num_parameters": 1000, "rows_a_step": 21.0, "still": still, "blocks": blocks}
-    return [facts] * 4
+    rows = dict.fromkeys(_overhead.EVERY_STEP, 20)
+    facts = {"num_parameters": 1000, "num_attached_steps": 20, "rows": rows}
+    return [facts | {"still": still, "blocks": blocks}] * 4
 
 
 def judge(*args, limit=3.0, **options):

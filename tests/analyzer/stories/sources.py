@@ -24,6 +24,26 @@ def applied_and_folded() -> Told:
     return s, rows
 
 
+@story("A1", "trips")
+def author_left_in_order() -> Told:
+    # Its rows run up to its own leaving, so an update that is not among them was never issued.
+    s = Story(ranks=3, agents=1)
+    a, b, c = s.ranks
+    row = a.apply((2, 0, 1))
+    s.walk("STRONG", None, members=[a, b], departed=[c])
+    c.view([a, b], departed=[c], reason="finished")
+    return s, [row]
+
+
+@story("A1", "unknown")
+def author_finished_and_its_last_rows_are_not_there() -> Told:
+    s = Story(ranks=3, agents=1)
+    a, b, c = s.ranks
+    a.apply((2, 0, 1))
+    s.walk("STRONG", None, members=[a, b], departed=[c])
+    return s, []
+
+
 @story("A1", "almost")
 def _() -> Told:
     # Not issued in this run, but inside the checkpoint that was loaded.
