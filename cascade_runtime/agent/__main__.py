@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import os
+import signal
 import sys
 from pathlib import Path
 
 from cascade_runtime.agent.config import read_config
 from cascade_runtime.agent.host import HostAgent
 
+_PR_SET_PDEATHSIG = 1
+
 
 def main() -> int:
     """Serve until the job is over."""
+    _end_with_launcher()
     config = read_config(Path(sys.argv[1]))
     agent = HostAgent(config, int(sys.argv[2]))
     return asyncio.run(agent.run())
+
+
+def _end_with_launcher() -> None:
+    """SIGTERM when the launcher dies: nobody would be left to stop the job."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if os.getppid() == 1:
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 if __name__ == "__main__":

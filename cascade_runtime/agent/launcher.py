@@ -25,7 +25,6 @@ from cascade_runtime.agent.rank_process import describe_status
 from cascade_runtime.vocabulary.errors import BadUsage
 from cascade_runtime.vocabulary.identity import Actor
 
-_PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _MAX_RESTARTS = 10
 
@@ -229,9 +228,9 @@ class Zygote:
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self._process.stdout is not None
         if self._process.stdout.readline() != b"ready\n":
-            code = self._process.wait()
+            self.__exit__()
             raise BadUsage(
-                f"torch could not be imported (exit code {code})",
+                f"torch could not be imported (exit code {self._process.returncode})",
                 where=sys.executable,
                 hint="install it with: pip install 'cascade-timelines[demo]'",
             )

@@ -46,7 +46,9 @@ class Reconciler:
     def on_debt(self, note: DebtNote) -> None:
         """Debts were opened or closed."""
         for debt in note.opened:
-            if debt.debt_id not in self.closed:  # told again by someone who has not heard of its end
+            if (
+                debt.debt_id not in self.closed
+            ):  # told again by someone who has not heard of its end
                 self.open[debt.debt_id] = debt
         for debt_id in note.closed:
             self.open.pop(debt_id, None)

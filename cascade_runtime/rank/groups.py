@@ -8,8 +8,11 @@ group is therefore kept for the life of the process.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import os
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Protocol
 
 import torch.distributed as dist
@@ -33,13 +36,23 @@ class Superseded(Exception):
 class Group:
     """One communicator: the process group, its identity and the numbers of its collectives."""
 
-    def __init__(self, pg: Any, members: list[Actor], ordinal: int, keep: Any = None) -> None:
+    def __init__(
+        self,
+        pg: Any,
+        members: list[Actor],
+        ordinal: int,
+        keep: Any = None,
+        threads: frozenset[int] = frozenset(),
+    ) -> None:
         self.pg = pg
         self.members = members
         self.ordinal = ordinal
         self.comm_id = comm_id_of(members, ordinal)
         self.num_collectives = 0
+        self.num_pending = 0
+        """Operations started here whose end nobody has seen."""
         self._keep = keep
+        self._threads = threads
 
     @property
     def size(self) -> int:
@@ -50,6 +63,21 @@ class Group:
         """The number of the next collective on this communicator."""
         self.num_collectives += 1
         return self.num_collectives - 1
+
+    def abandon(self) -> None:
+        """Let go of the communicator without ever waiting for it.
+
+        With nothing pending its destructor returns at once. Else it would block for the time-out of
+        the pending operation, so the group is kept for the life of the process, and its threads,
+        which may go on polling dead sockets, get only what processor time nobody else wants.
+        """
+        if self.num_pending == 0:
+            self.pg = self._keep = None
+            return
+        bury(self)
+        for thread in self._threads:
+            with contextlib.suppress(OSError):
+                os.sched_setscheduler(thread, os.SCHED_IDLE, os.sched_param(0))
 
 
 class GroupFactory(Protocol):
@@ -74,11 +102,22 @@ class GlooFactory:
         options = gloo._Options()
         options._devices = [gloo.create_device(hostname=self._address)]
         options._timeout = timedelta(seconds=FORM_TIMEOUT_S)
+        before = _threads()
         try:
             pg = gloo(store, members.index(me), len(members), options)
         except RuntimeError as error:
             raise Superseded(str(error)) from error
-        return Group(pg, members, epoch, keep=store)
+        return Group(pg, members, epoch, store, _threads() - before)
+
+
+def _threads() -> frozenset[int]:
+    """Ids of this process's threads that serve gloo, by the names that gloo and torch give them."""
+    found = set()
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):
+            if "gloo" in (task / "comm").read_text():
+                found.add(int(task.name))
+    return frozenset(found)
 
 
 class AgentStore(dist.Store):  # type: ignore[misc,name-defined]  # absent from the stubs

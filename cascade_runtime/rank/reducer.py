@@ -223,8 +223,10 @@ class StepReducer:
             part.work = error
             return
         wakeup = self._wakeup
+        group.num_pending += 1
 
         def completed(future: torch.futures.Future[Any]) -> None:
+            group.num_pending -= 1
             try:
                 future.value()
             except RuntimeError as error:
@@ -424,14 +426,14 @@ class StepReducer:
         group, self._group = self._group, None
         if group is None:
             return
-        if any(not p.done for p in self._parts) and not self._step_decided:
-            bury((self._parts, [p.scratch for p in self._parts], self._pools))
-            parity = self.member.decided % 2
-            self._pools = [p if i != parity else {} for i, p in enumerate(self._pools)]
+        if group.num_pending and self._parts and not self._step_decided:
+            bury([(p.work, p.scratch) for p in self._parts])
+            self._pools[self.member.decided % 2] = {}
             for part in self._parts:
-                part.work = None
                 part.scratch = self._scratch(part.label, part.local)
-        bury(group)
+        for part in (*self._parts, *self._kept):
+            part.work = None  # it holds on to the group's connections
+        group.abandon()
 
     def _enter(self) -> bool:
         """Form the new view's group, roll members forward, launch the open step again.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import tempfile
 import threading
@@ -280,7 +281,7 @@ def test_numbers_run_without_a_hole_over_all_tables_and_segments(trace: Path) ->
     written = segments(trace)
     assert len(written) > 10
     assert all(len(data) <= 900 for data in written)
-    for before, data in zip(written, written[1:], strict=False):
+    for before, data in itertools.pairwise(written):
         rows = [codec.unpack(p) for p in read_records(before) if not isinstance(p, Torn)]
         assert read_header(data) == 1 + max(r.seq for r in rows if isinstance(r, Event))
 

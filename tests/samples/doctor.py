@@ -130,7 +130,7 @@ class Doctored:
                 at = bisect_left(mine, row["done_seq"])
                 row["done_seq"] = at if at < len(mine) else None
             for ref in row.get("evidence") or ():
-                theirs = olds[_actor(ref)]
+                theirs = olds.get(_actor(ref), [])
                 if ref["seq"] in theirs:
                     ref["seq"] = bisect_left(theirs, ref["seq"])
         for _, row in self.every():

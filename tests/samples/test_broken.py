@@ -33,12 +33,38 @@ def test_it_is_found_and_named(doctored, ask, code, sample, change):
     assert check["num_violations"] == sum(c == code for c, _ in reports)
     assert check["reason"] in sentences
 
+
+@pytest.mark.parametrize(
+    ("sample", "change"),
+    [pytest.param(*case[1:], id=case[0]) for case in {c: (c, s, f) for c, s, f in BROKEN}.values()],
+)
+def test_the_text_says_the_same(doctored, ask, sample, change):
+    d = doctored(sample)
+    change(d)
+    path = d.save()
+    violations = ask("analyze", path, "--json").json["violations"]
     told = ask("analyze", path)
     assert (told.code, told.err) == (1, "")
-    assert told.words.startswith("VIOLATED: ")
-    for v in answer.json["violations"][:10]:
+    several = "s" if len(violations) > 1 else ""
+    assert told.words.startswith(f"VIOLATED: {len(violations):,} broken promise{several} found")
+    for v in violations[:10]:
         assert f"{v['code']} {v['name']}: {v['sentence']}" in told.words
         assert f"at rank {v['rank']}, event {v['seq']}, group world" in told.words
+
+
+def test_circles_of_causes_are_reported_at_one_of_their_events(doctored, ask):
+    """An update is issued a step after everyone applied it: one circle alone, one with the others."""
+    d = doctored()
+    late = d.rows("updates", rank=0, epoch=1, action="issued", object="optim")[-2]
+    d.move(late, after=d.row("updates", rank=0, action="applied", counter=late["counter"] + 3))
+    answer = ask("analyze", d.save(), "--json")
+    assert answer.code == 1
+    assert answer.codes("violated") == {"A3"}
+    assert answer.check("A3")["num_violations"] == 2
+    for found in answer.json["violations"]:
+        circle = [(step["rank"], step["seq"]) for step in found["witness"]]
+        assert circle[0] == circle[-1] == (found["rank"], found["seq"])
+        assert (late["rank"], late["seq"]) in circle
 
 
 def test_every_rule_that_can_accuse_has_a_copy_that_trips_it():

@@ -1,0 +1,151 @@
+"""The demo's faults: a real signal, to the right process, at the right moment, once."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cascade_runtime.agent.config import JobConfig
+from cascade_runtime.agent.journal import Journal
+from cascade_runtime.progress import BACKWARD, WAITING, ProgressWord
+from cascade_runtime.vocabulary.errors import BadUsage
+from cascade_runtime.vocabulary.identity import Actor
+from dashboard.demo.injector import Injector
+from dashboard.demo.scenarios import SCENARIOS, Kill, find_scenario
+
+VICTIM = Actor(1)
+KILL = Kill(rank=1, after_step=10)
+pytestmark = pytest.mark.timeout(60)
+
+
+class Job:
+    """One rank that only sleeps, with a progress word that the test writes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.config = JobConfig(
+            run_id="run",
+            name="job",
+            num_ranks=2,
+            num_hosts=1,
+            mode="enforce",
+            policy="default",
+            trace_dir=str(folder),
+            run_dir=str(folder),
+            host="here",
+            command=["script.py"],
+            master_port=1,
+        )
+        self.journal = Journal(self.config.journal_path(0))
+        code = "import time; time.sleep(600)"
+        self.rank = subprocess.Popen([sys.executable, "-S", "-c", code])
+        self.said: list[str] = []
+
+    def at(self, decided: int, phase: int) -> None:
+        ProgressWord(self.config.progress_path(VICTIM)).write(decided, 0, phase)
+
+    def known(self) -> None:
+        self.journal.append("spawned", (VICTIM, self.rank.pid))
+
+    def injector(self, *kills: Kill, phases: tuple[str, ...] = ("waiting",)) -> Injector:
+        return Injector(self.config, kills, self.said.append, phases)
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Iterator[Job]:
+    job = Job(tmp_path)
+    yield job
+    job.rank.kill()
+    job.rank.wait()
+    job.journal.close()
+
+
+def test_it_strikes_when_the_moment_comes(job: Job) -> None:
+    job.known()
+    job.at(3, WAITING)
+    with job.injector(KILL) as injector:
+        assert injector.struck == []
+        job.at(12, WAITING)
+        assert job.rank.wait(timeout=30) == -signal.SIGKILL
+    assert injector.struck == [(KILL, 12)]
+    assert job.said == ["killed rank 1 (SIGKILL) in step 13"]
+
+
+@pytest.mark.parametrize(
+    ("decided", "phase", "strikes"),
+    [(9, WAITING, False), (10, BACKWARD, False), (10, WAITING, True), (11, WAITING, True)],
+)
+def test_neither_too_early_nor_in_another_phase(
+    job: Job, decided: int, phase: int, strikes: bool
+) -> None:
+    job.known()
+    job.at(decided, phase)
+    injector = job.injector(KILL)
+    injector._try(KILL)
+    assert injector.struck == ([(KILL, decided)] if strikes else [])
+    assert (job.rank.poll() is not None or bool(job.said)) is strikes
+
+
+def test_any_of_the_phases_will_do(job: Job) -> None:
+    job.known()
+    job.at(10, BACKWARD)
+    injector = job.injector(KILL, phases=("waiting", "backward"))
+    injector._try(KILL)
+    assert injector.struck == [(KILL, 10)]
+
+
+def test_a_victim_that_is_not_there_yet_is_waited_for(job: Job) -> None:
+    injector = job.injector(KILL)
+    injector._try(KILL)
+    job.at(10, WAITING)
+    injector._try(KILL)
+    assert injector.struck == []
+    job.known()
+    injector._try(KILL)
+    assert injector.struck == [(KILL, 10)]
+
+
+def test_a_victim_that_ended_by_itself_was_not_struck(job: Job) -> None:
+    job.known()
+    job.at(10, WAITING)
+    job.rank.kill()
+    job.rank.wait()
+    with job.injector(KILL) as injector:
+        injector._thread.join(timeout=30)
+        assert not injector._thread.is_alive()
+    assert (injector.struck, job.said) == ([], [])
+
+
+def test_leaving_ends_the_watch_with_kills_undone(job: Job) -> None:
+    with job.injector(KILL) as injector:
+        pass
+    assert not injector._thread.is_alive()
+    assert job.rank.poll() is None
+
+
+# ---- scenarios ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_scenario_can_be_played_to_its_end(name: str) -> None:
+    scenario = SCENARIOS[name]
+    assert find_scenario(name, 4) is scenario
+    assert scenario.name == name
+    assert scenario.story
+    assert all(kill.after_step < scenario.steps for kill in scenario.kills)
+
+
+def test_an_unknown_scenario_names_those_there_are() -> None:
+    with pytest.raises(BadUsage, match="no scenario 'kill-two'") as caught:
+        find_scenario("kill-two", 4)
+    assert all(name in caught.value.hint for name in SCENARIOS)
+
+
+def test_a_scenario_needs_its_victims() -> None:
+    with pytest.raises(BadUsage, match="at least 3 ranks"):
+        find_scenario("kill-one", 2)
+    assert find_scenario("kill-one", 3).name == "kill-one"

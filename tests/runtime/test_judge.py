@@ -1,0 +1,297 @@
+"""What the leading agent wants next, situation by situation; the clock is passed in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cascade_runtime.agent.judge import ORDER_AGAIN_S, Judge
+from cascade_runtime.agent.protocol import DebtInfo, DebtNote, Reconciled, Round, Trigger, View
+from cascade_runtime.agent.reconcile import Reconciler
+from cascade_runtime.agent.rows import AgentRows
+from cascade_runtime.vocabulary.events import Decisions, Health
+from cascade_runtime.vocabulary.fault import FaultEvent
+from cascade_runtime.vocabulary.identity import Actor, Dot, EventRef
+from cascade_runtime.vocabulary.policy import load_policy
+from cascade_runtime.vocabulary.regime import Regime
+from tests.agent.facts import actors, death_of, told, view
+
+S, C, E = Regime.STRONG, Regime.CAUSAL, Regime.EVENTUAL
+POLICY = load_policy("default")
+CALM = POLICY.walk.stable_rounds
+QUIET = POLICY.walk.recovery_quiet_s
+NOW = 100.0
+"""Seconds; every view below is installed then."""
+
+
+class Rows:
+    """Stands in for the agent's recorder."""
+
+    def __init__(self) -> None:
+        self.actor = Actor(9)
+        self.rows: list[tuple[type, dict[str, Any]]] = []
+
+    def row(self, table: type, **fields: Any) -> int:
+        self.rows.append((table, fields))
+        return len(self.rows) - 1
+
+    def of(self, table: type) -> list[dict[str, Any]]:
+        return [fields for kind, fields in self.rows if kind is table]
+
+
+class Agent:
+    """A judge with its reconciler, in a view of ranks 0 and 1."""
+
+    def __init__(self, regime: Regime = S, debts: tuple[DebtInfo, ...] = ()) -> None:
+        self.rows = Rows()
+        self.reconciler = Reconciler(debts)
+        self.judge = Judge(POLICY, AgentRows(self.rows), self.reconciler)  # type: ignore[arg-type]
+        self.view = view(0, 1, regime=regime, epoch=1)
+        self.install(self.view)
+
+    def install(self, new: View, now: float = NOW) -> None:
+        self.judge.install(new, [new], now)
+
+    def report(self, *digests: str) -> Agent:
+        for rank, digest in enumerate(digests):
+            told_by = Reconciled(Actor(rank), self.view.epoch, digest, [Dot(0, 0, 3)])
+            self.reconciler.on_reconciled(told_by)
+        return self
+
+    def rounds(self, number: int) -> Agent:
+        for rank in (0, 1):
+            for step in range(11, 11 + number):
+                self.reconciler.on_round(Round(Actor(rank), self.view.epoch, step))
+        return self
+
+    def close(self, *debt_ids: str) -> None:
+        self.reconciler.on_debt(DebtNote(Actor(0), closed=list(debt_ids)))
+
+    def wants(self, now: float = NOW) -> tuple[bool, list[str] | None, bool | None]:
+        """(walk, debts to close, equal)."""
+        wanted, settle = self.judge.wants_walk(now)
+        if settle is None:
+            return wanted, None, None
+        return wanted, [d.debt_id for d in settle.debts], settle.equal
+
+
+def debt(name: str, relaxed: Regime) -> DebtInfo:
+    return DebtInfo(debt_id=name, relaxed=relaxed, new_epoch=1, object=None)
+
+
+DS, DC = debt("s", S), debt("c", C)
+NOTHING = (False, None, None)
+WALK = (True, None, None)
+
+
+# ---- one situation after the other ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("agent", "now", "wanted"), [
+    (lambda: Agent(S), 0, NOTHING),
+    (lambda: Agent(S).report("a", "a").rounds(CALM), 0, NOTHING),
+    (lambda: Agent(C), 0, NOTHING),  # nobody has reported
+    (lambda: Agent(C).report("a"), 0, NOTHING),
+    (lambda: Agent(C).report("a", "b").rounds(CALM), 0, NOTHING),
+    (lambda: Agent(C, (DS,)).report("a", "a"), 0, (False, ["s"], True)),
+    (lambda: Agent(C, (DS, DC)).report("a", "a"), 0, (False, ["s"], True)),
+    (lambda: Agent(C, (DC,)).report("a", "a").rounds(CALM), 0, NOTHING),  # owed to a fall below
+    (lambda: Agent(C).report("a", "a").rounds(CALM - 1), 0, NOTHING),
+    (lambda: Agent(C).report("a", "a").rounds(CALM), 0, WALK),
+    (lambda: Agent(C).report("a", "b").rounds(CALM), QUIET, NOTHING),
+    (lambda: Agent(E), QUIET, NOTHING),
+    (lambda: Agent(E, (DS, DC)).report("a", "a"), 0, (False, ["c"], True)),
+    (lambda: Agent(E).report("a", "a"), QUIET * 0.99, NOTHING),
+    (lambda: Agent(E).report("a", "a"), QUIET, WALK),
+    (lambda: Agent(E, (DS,)).report("a", "a"), QUIET, WALK),  # settled after the next climb
+])  # fmt: skip
+def test_without_a_fault(agent, now, wanted):
+    assert agent().wants(NOW + now) == wanted
+
+
+@pytest.mark.parametrize("regime", [S, C, E])
+@pytest.mark.parametrize(
+    "trigger", [death_of(1), Trigger(None, None, [], "rank 0 is stuck")], ids=["death", "stuck"]
+)
+def test_a_death_or_a_stuck_rank_wants_a_walk_at_once(regime, trigger):
+    agent = Agent(regime, (DS, DC)).report("a", "a").rounds(CALM)
+    agent.judge.add(trigger)
+    assert agent.wants() == WALK
+
+
+def test_who_leaves_alone_leaves_at_once_with_debts_open():
+    agent = Agent(C, (DS,))
+    agent.judge.leaving.add(Actor(0))
+    assert agent.wants() == WALK
+
+
+@pytest.mark.parametrize(("digests", "wanted"), [
+    ((), NOTHING),
+    (("a",), NOTHING),
+    (("a", "a"), (False, ["s", "c"], True)),
+    (("a", "b"), (False, ["s", "c"], False)),
+])  # fmt: skip
+def test_before_the_last_view_every_debt_is_closed_one_way_or_the_other(digests, wanted):
+    agent = Agent(C, (DS, DC)).report(*digests)
+    agent.judge.leaving.update(actors(0, 1))
+    assert agent.wants() == wanted
+    agent.close("s", "c")
+    assert agent.wants() == WALK
+
+
+def test_who_has_left_already_is_nobody_s_business():
+    agent = Agent(S)
+    agent.judge.leaving.add(Actor(7))
+    assert agent.wants() == NOTHING
+
+
+# ---- settling -------------------------------------------------------------------------------------
+
+
+def test_an_order_is_given_again_only_when_it_was_not_carried_out():
+    agent = Agent(C, (DS,)).report("a", "a").rounds(CALM)
+    assert agent.wants(NOW) == (False, ["s"], True)
+    assert agent.wants(NOW + ORDER_AGAIN_S * 0.9) == NOTHING  # and no climb meanwhile
+    assert agent.wants(NOW + ORDER_AGAIN_S) == (False, ["s"], True)
+    agent.close("s")
+    assert agent.wants(NOW + ORDER_AGAIN_S * 3) == WALK
+
+
+def test_a_late_note_of_a_debt_does_not_open_it_again():
+    agent = Agent(C, (DS,)).report("a", "a").rounds(CALM)
+    agent.close("s")
+    agent.reconciler.on_debt(DebtNote(Actor(0), opened=[DS]))
+    assert agent.wants() == WALK
+
+
+# ---- climbing -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("regime", "fault", "signal", "unit"), [
+    (C, FaultEvent.STABLE_SYNC, "calm_rounds", "steps"),
+    (E, FaultEvent.RECOVERY_DETECTED, "quiet", "s"),
+])  # fmt: skip
+def test_a_climb_has_one_trigger_with_a_row_as_evidence(regime, fault, signal, unit):
+    agent = Agent(regime).report("a", "a").rounds(CALM)
+    for _ in range(3):
+        assert agent.wants(NOW + QUIET) == WALK
+    (trigger,) = agent.judge.triggers
+    assert (trigger.fault, trigger.subject) == (fault, None)
+    (health,) = agent.rows.of(Health)
+    assert (health["signal"], health["unit"], health["fault"]) == (signal, unit, fault)
+    assert health["value"] >= health["threshold"]
+    assert trigger.evidence == [EventRef(9, 0, 0)]
+
+
+def test_the_quiet_is_counted_from_the_newest_view():
+    agent = Agent(E).report("a", "a")
+    agent.view = view(0, 1, regime=E, epoch=2)
+    agent.install(agent.view, NOW + QUIET)
+    agent.report("a", "a")
+    assert agent.wants(NOW + QUIET * 1.9) == NOTHING
+    assert agent.wants(NOW + QUIET * 2) == WALK
+
+
+@pytest.mark.parametrize(("regime", "fault"), [
+    (C, FaultEvent.STABLE_SYNC), (E, FaultEvent.RECOVERY_DETECTED),
+])  # fmt: skip
+def test_unequal_digests_are_said_once_a_view(regime, fault):
+    agent = Agent(regime, (DS,)).report("a", "b")
+    for _ in range(3):
+        assert agent.wants(NOW + QUIET) == NOTHING
+    (decision,) = agent.rows.of(Decisions)
+    assert (decision["fault"], decision["changed"]) == (fault, False)
+    assert decision["from_regime"] is decision["to_regime"] is regime
+    assert "differ" in decision["reason"]
+    agent.install(agent.view)
+    agent.report("a", "b").wants()
+    assert len(agent.rows.of(Decisions)) == 2
+
+
+# ---- what a view answers --------------------------------------------------------------------------
+
+
+def test_a_view_answers_the_triggers_whose_evidence_it_names():
+    agent = Agent(S)
+    first, second = death_of(0, seq=1), death_of(1, seq=2)
+    for trigger in (first, second, first):
+        agent.judge.add(trigger)
+    assert agent.judge.triggers == [first, second]
+    assert agent.judge.alive() == set()
+    agent.install(view(1, regime=C, epoch=2, evidence=first.evidence, departed=actors(0)))
+    assert agent.judge.triggers == [second]
+    assert agent.judge.deaths
+    agent.judge.add(first)  # told late, by an agent that has not heard
+    assert agent.judge.triggers == [second]
+
+
+@pytest.mark.parametrize("fault", [
+    None, FaultEvent.STABLE_SYNC, FaultEvent.RECOVERY_DETECTED, FaultEvent.LINK_DELAY_HIGH
+])  # fmt: skip
+def test_any_view_makes_what_is_no_death_void(fault):
+    agent = Agent(C)
+    agent.judge.add(told(fault))
+    agent.install(view(0, 1, regime=C, epoch=2))
+    assert agent.judge.triggers == []
+
+
+# ---- observe mode ---------------------------------------------------------------------------------
+
+
+def test_observe_says_once_what_would_have_been_decided():
+    agent = Agent(S)
+    agent.judge.add(death_of(1))
+    agent.judge.add(told(FaultEvent.STABLE_SYNC))
+    agent.judge.add(told(None))
+    for _ in range(3):
+        agent.judge.observe()
+    fell, stayed = agent.rows.of(Decisions)
+    assert (fell["fault"], fell["to_regime"], fell["changed"]) == (
+        FaultEvent.GPU_FAIL_STOP, C, True,
+    )  # fmt: skip
+    assert fell["evidence"] == death_of(1).evidence
+    assert (stayed["to_regime"], stayed["changed"]) == (S, False)
+    assert agent.judge.deaths, "nothing was answered"
+
+
+@pytest.mark.parametrize(("leaving", "dead", "last"), [
+    ((), (), False), ((0,), (), False), ((0, 1), (), True), ((0,), (1,), True), ((), (0, 1), False),
+])  # fmt: skip
+def test_observe_walks_when_everybody_alive_has_finished(leaving, dead, last):
+    agent = Agent(S)
+    agent.judge.leaving.update(actors(*leaving))
+    for rank in dead:
+        agent.judge.add(death_of(rank))
+    assert agent.judge.wants_last_view() is last
+
+
+# ---- takeover -------------------------------------------------------------------------------------
+
+
+def test_an_agent_that_heard_the_same_wants_the_same():
+    """The second has never led, and was given what a greeting carries."""
+    first = Agent(C, (DS,)).report("a", "a").rounds(CALM)
+    second = Agent(C).rounds(CALM)
+    assert first.wants() == (False, ["s"], True)
+    for report in first.reconciler.reports():
+        second.reconciler.on_reconciled(report)
+    second.reconciler.on_debt(DebtNote(Actor(8), opened=list(first.reconciler.open.values())))
+    assert second.wants() == (False, ["s"], True)
+    for agent in (first, second):
+        agent.close("s")
+        assert agent.wants() == WALK
+    assert [t.fault for t in second.judge.triggers] == [t.fault for t in first.judge.triggers]
+
+
+def test_a_greeting_tells_of_debts_that_were_closed_meanwhile():
+    leader = Agent(C, (DS,)).report("a", "a").rounds(CALM)
+    leader.close("s")
+    back = Agent(C, (DS,)).report("a", "a").rounds(CALM)  # its journal holds the debt
+    note = DebtNote(
+        Actor(8),
+        opened=list(leader.reconciler.open.values()),
+        closed=sorted(leader.reconciler.closed),
+    )
+    back.reconciler.on_debt(note)
+    assert back.wants() == WALK
