@@ -31,6 +31,7 @@ from cascade_runtime.agent.protocol import (
     pack_frame,
     unpack_frame,
 )
+from cascade_runtime.rank import link as link_module
 from cascade_runtime.rank.link import AgentLink, AgentLost, wait_readable
 from cascade_runtime.vocabulary.identity import Actor
 
@@ -346,3 +347,27 @@ def test_an_agent_that_is_there_may_be_silent_for_longer(
     with pytest.raises(AgentLost):
         brief.receive()
     brief.close()
+
+
+def test_patience_counts_from_the_moment_the_agent_went(
+    server: Server, home: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brief = AgentLink(home / "s", ME, ControlLog(rows), patience_s=0.1)  # type: ignore[arg-type]
+    connect(brief, server)
+    waits: list[int] = []
+    went: list[float] = []
+
+    def wait(fds: list[int], timeout_s: float) -> None:
+        waits.append(len(waits))
+        if waits[-1] == 0:
+            wait_readable([], 0.15)  # the agent is there and silent, for longer than patience
+            return
+        if waits[-1] == 1:
+            went.append(time.monotonic())
+            server.die()
+        wait_readable(fds, min(timeout_s, 0.01))
+
+    monkeypatch.setattr(link_module, "wait_readable", wait)
+    with pytest.raises(AgentLost):
+        brief.receive()
+    assert time.monotonic() - went[0] >= 0.09  # counted from when it was last seen, just before
