@@ -76,6 +76,9 @@ from cascade_runtime.vocabulary.policy import load_policy
 from cascade_runtime.vocabulary.regime import Regime
 
 TICK_S = 0.02
+IDLE_TICK_S = 0.25
+"""With nothing under way, time alone changes little: messages and deaths wake the agent by themselves."""
+
 RETRY_S = 0.25
 SUSPECT_AGENT_S = 10.0
 TAKEOVER_S = 1.0
@@ -111,6 +114,7 @@ class HostAgent:
         self.stopping = False
         self._last_said = 0.0
         self._walking_since = 0.0
+        self._next_tick: asyncio.TimerHandle | None = None
         self._suspected: frozenset[int] = frozenset()
         self._finished = asyncio.Event()
         self._certified = {a for a, _ in memory.dead} | {a for a, _ in memory.exited}
@@ -140,12 +144,8 @@ class HostAgent:
         if self.walker.log:
             self.judge.install(self.walker.view, self.walker.log, loop.time())
         self._remember_deaths()
-        while not self._finished.is_set():
-            self._tick()
-            try:
-                await asyncio.wait_for(self._finished.wait(), TICK_S)
-            except TimeoutError:
-                continue
+        self._tick()
+        await self._finished.wait()
         await self._leave(server)
         return 0
 
@@ -217,6 +217,8 @@ class HostAgent:
                 else:
                     self._on_agent_message(agent, body)
                 self._perform()
+                if not isinstance(body, Round | Put | Get):
+                    self._tick()
         except (ValueError, OSError) as error:
             self._say(f"dropping a connection: {error}")
         except asyncio.CancelledError:
@@ -346,7 +348,7 @@ class HostAgent:
             self.refusals.note(actor)
             self._certify(actor, status)
         self._perform()
-        self._try_finish()
+        self._tick()
 
     def _on_early_exit(self, actor: Actor, status: int) -> None:
         """A rank ended before there was a view: there is no state to protect, so all are stopped."""
@@ -437,7 +439,9 @@ class HostAgent:
         return all(not self.peers[i].up for i in range(self.index))
 
     def _tick(self) -> None:
-        now = asyncio.get_running_loop().time()
+        """Look at what wants doing now, and again when time may have changed it."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
         if self.walker.log and self.walker.view.members and not self.stopping:
             self._watch_agents(now)
             self._perform()
@@ -445,6 +449,20 @@ class HostAgent:
                 self._lead(now)
         self._perform()
         self._try_finish()
+        if self._next_tick is not None:
+            self._next_tick.cancel()
+        self._next_tick = loop.call_later(TICK_S if self._busy() else IDLE_TICK_S, self._tick)
+
+    def _busy(self) -> bool:
+        """Something waits for time to go by: a walk, a fault event, a leaving, a climb."""
+        if not self.walker.log:
+            return False
+        return bool(
+            self.walker.walking
+            or self.judge.triggers
+            or self.judge.leaving
+            or self.walker.view.regime is not Regime.STRONG
+        )
 
     def _leader_sleeps(self, now: float) -> bool:
         """A walk is under way here, and whoever should lead it does not (it may know of none)."""

@@ -110,7 +110,8 @@ def _constructor_options(ddp: DistributedDataParallel) -> dict[str, Any]:
     options: dict[str, Any] = {
         "device_ids": ddp.device_ids,
         "output_device": ddp.output_device,
-        "bucket_cap_mb": ddp.bucket_bytes_cap / _MIB,
+        # None keeps DDP's small first bucket, with which communication starts early.
+        "bucket_cap_mb": None if ddp.bucket_bytes_cap_default else ddp.bucket_bytes_cap / _MIB,
         "find_unused_parameters": ddp.find_unused_parameters,
         "gradient_as_bucket_view": ddp.gradient_as_bucket_view,
         "static_graph": ddp.static_graph,

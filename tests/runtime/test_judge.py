@@ -158,6 +158,15 @@ def test_an_order_is_given_again_only_when_it_was_not_carried_out():
     assert agent.wants(NOW + ORDER_AGAIN_S * 3) == WALK
 
 
+def test_no_climb_out_of_eventual_while_an_order_is_under_way():
+    agent = Agent(E, (DC,)).report("a", "a")
+    ordered_at = NOW + QUIET - ORDER_AGAIN_S / 4
+    assert agent.wants(ordered_at) == (False, ["c"], True)
+    assert agent.wants(ordered_at + ORDER_AGAIN_S / 2) == NOTHING
+    agent.close("c")
+    assert agent.wants(ordered_at + ORDER_AGAIN_S / 2) == WALK
+
+
 def test_a_late_note_of_a_debt_does_not_open_it_again():
     agent = Agent(C, (DS,)).report("a", "a").rounds(CALM)
     agent.close("s")
