@@ -10,6 +10,7 @@ import atexit
 import os
 import runpy
 import sys
+import threading
 import traceback
 import weakref
 from pathlib import Path
@@ -101,6 +102,7 @@ def _leave_process(code: int) -> None:
     """End without destructors: abandoned groups would block in theirs."""
     if code != 0:
         atexit.unregister(job.finish)  # a failed rank does not LEAVE
+    threading._shutdown()  # type: ignore[attr-defined]  # as the interpreter does: wait for threads
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()

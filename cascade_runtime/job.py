@@ -41,10 +41,10 @@ def attach(
     Args:
         ddp: the model after ``DistributedDataParallel(...)``; the same object is returned.
         optimizer: the optimizer that steps it.
-        mode: ``"enforce"`` walks, ``"observe"`` decides and records but changes nothing. Default: as
-            ``cascade run`` was told; outside of it, ``enforce`` is refused with the way to start.
-        base_hook: a DDP communication hook of your own, to be called inside (observe mode only).
-        trace_dir: where the trace goes when the job was not started by ``cascade run``.
+        mode: ``"enforce"`` walks, ``"observe"`` decides and records but changes nothing. Default, and
+            the only value accepted: as ``cascade run`` was told.
+        base_hook: a DDP communication hook of your own; refused with a sentence in this release.
+        trace_dir: for jobs that were not started by ``cascade run``, which this release refuses.
 
     Raises:
         BadUsage: attached twice, a world of one rank, no agent in enforce mode.
@@ -61,12 +61,11 @@ def attach(
     from cascade_runtime.rank.session import Session
 
     started = os.environ.get("CASCADE_RUN_DIR") is not None
-    if not started and mode != "observe":
+    if not started:
         raise BadUsage(
-            "enforce needs the host agent, and this job was not started by cascade run",
+            "this job was not started by cascade run, so it has no host agent",
             where="attach",
-            hint="start it with: cascade run -n N script.py   "
-            '(or record only: attach(..., mode="observe"))',
+            hint="start it with: cascade run -n N script.py",
         )
     if base_hook is not None:
         raise NotSupported(

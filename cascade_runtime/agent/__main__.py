@@ -1,4 +1,4 @@
-"""``python -m cascade_runtime.agent CONFIG INDEX``: one host agent (the launcher starts it)."""
+"""``python -m cascade_runtime.agent CONFIG INDEX LAUNCHER_PID``: one host agent (the launcher starts it)."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _PR_SET_PDEATHSIG = 1
 
 def main() -> int:
     """Serve until the job is over."""
-    _end_with_launcher()
+    _end_with_launcher(int(sys.argv[3]))
     config = read_config(Path(sys.argv[1]))
     agent = HostAgent(config, int(sys.argv[2]))
     return asyncio.run(agent.run())
 
 
-def _end_with_launcher() -> None:
+def _end_with_launcher(launcher: int) -> None:
     """SIGTERM when the launcher dies: nobody would be left to stop the job."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    if os.getppid() == 1:
+    if os.getppid() != launcher:  # it was gone before we could ask
         os.kill(os.getpid(), signal.SIGTERM)
 
 

@@ -6,11 +6,13 @@ The protocol itself is in walk.py (pure) and plan.py (pure); reconcile.py keeps 
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from cascade_runtime.agent.config import JobConfig
 from cascade_runtime.agent.control_log import ControlLog
@@ -45,6 +47,7 @@ from cascade_runtime.agent.protocol import (
     Rejected,
     Round,
     SettleOrder,
+    StopJob,
     Stuck,
     Trigger,
     View,
@@ -124,6 +127,7 @@ class HostAgent:
     async def run(self) -> int:
         """Serve until the job is over; the exit code is the agent's, not the script's."""
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(_end_at_once)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop)
         if self.walker.log:
@@ -157,8 +161,8 @@ class HostAgent:
         for rank in self.config.ranks_of(self.index):
             if rank in memory.spawned:
                 process = spawner.adopt(*memory.spawned[rank])
-            elif memory.num_starts:
-                continue
+            elif memory.views:
+                continue  # the job runs without it
             else:
                 process = spawner.spawn(Actor(rank))
                 self.journal.append("spawned", (process.actor, process.pid))
@@ -346,7 +350,10 @@ class HostAgent:
             self._on_early_exit(actor, status)
         elif actor in self.walker.view.members:
             self.refusals.note(actor)
-            self._certify(actor, status)
+            if status == 0 and actor in self.judge.leaving:
+                self._note_left(actor)
+            else:
+                self._certify(actor, status)
         self._perform()
         self._tick()
 
@@ -357,7 +364,17 @@ class HostAgent:
         if status == -signal.SIGTERM and self.stopping:
             return
         self.refusals.note_early_end(actor, status)
+        for peer in self.peers.values():
+            peer.send(pack_frame(StopJob()))
         self._stop()
+
+    def _note_left(self, actor: Actor) -> None:
+        """A rank said LEAVE and ended before the last view (observe mode does not wait for it long)."""
+        progress = read_progress(self.config.progress_path(actor))
+        decided = progress.decided if progress else 0
+        facts = Facts(decided=decided, dead=True, leaving=True)
+        self.journal.append("dead", (actor, facts))
+        self.walker.on_death(actor, facts)
 
     def _certify(self, actor: Actor, status: int) -> None:
         """The death of a member, seen by the kernel of its own host."""
@@ -413,6 +430,9 @@ class HostAgent:
                 self.reconciler.on_reconciled(body)
             case DebtNote():
                 self._on_debt(body)
+            case StopJob():
+                if not self.walker.log:
+                    self._stop()
             case Stuck(actor=actor, epoch=epoch, why=why):
                 if epoch == self.walker.epoch and not self.walker.walking:
                     self.judge.add(Trigger(None, None, [], f"rank {actor} is stuck: {why}"))
@@ -442,6 +462,8 @@ class HostAgent:
         """Look at what wants doing now, and again when time may have changed it."""
         loop = asyncio.get_running_loop()
         now = loop.time()
+        if self._next_tick is not None:
+            self._next_tick.cancel()
         if self.walker.log and self.walker.view.members and not self.stopping:
             self._watch_agents(now)
             self._perform()
@@ -449,8 +471,6 @@ class HostAgent:
                 self._lead(now)
         self._perform()
         self._try_finish()
-        if self._next_tick is not None:
-            self._next_tick.cancel()
         self._next_tick = loop.call_later(TICK_S if self._busy() else IDLE_TICK_S, self._tick)
 
     def _busy(self) -> bool:
@@ -605,3 +625,13 @@ class HostAgent:
     def _say(self, text: str) -> None:
         sys.stderr.write(f"cascade agent {self.index}: {text}\n")
         sys.stderr.flush()
+
+
+def _end_at_once(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """A fault of ours (a full disk under the journal, a bug): half an agent would hold up the job.
+
+    The launcher starts it again from its journal.
+    """
+    loop.default_exception_handler(context)
+    sys.stderr.flush()
+    os._exit(70)

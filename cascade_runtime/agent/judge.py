@@ -98,6 +98,8 @@ class Judge:
         assert view is not None
         if view.regime is Regime.STRONG:
             return False, None
+        if now - self._installed_at < self.policy.walk.min_interval_ms / 1000:
+            return False, None
         if any(t.fault in RECOVERIES for t in self.triggers):
             return True, None
         equal = reconciler.equal()

@@ -6,8 +6,10 @@ notes their exit status.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -114,6 +116,7 @@ class Launcher:
         self._starts = [0] * config.num_hosts
         self._done: set[int] = set()
         self._stopping = False
+        self._given_up = False
         self.agent_pids: dict[int, int] = {}
 
     def run(self) -> Outcome:
@@ -126,7 +129,8 @@ class Launcher:
         }
         try:
             for index in range(self.config.num_hosts):
-                self._start(index)
+                if not self._stopping:
+                    self._start(index)
             while len(self._done) < self.config.num_hosts:
                 self._reap()
         finally:
@@ -141,6 +145,7 @@ class Launcher:
 
     def _start(self, index: int) -> None:
         command = [sys.executable, "-m", "cascade_runtime.agent", str(self._path), str(index)]
+        command.append(str(os.getpid()))
         self._starts[index] += 1
         child = subprocess.Popen(command, start_new_session=True)
         self._agents[index] = child
@@ -163,14 +168,29 @@ class Launcher:
         self._note_orphan(pid, code)
 
     def _on_agent_end(self, index: int, code: int) -> None:
-        if code == 0 or self._stopping or self._starts[index] > _MAX_RESTARTS:
+        if code == 0 or self._stopping:
             self._done.add(index)
+            return
+        if self._starts[index] > _MAX_RESTARTS:
+            self._give_up(index, code)
             return
         sys.stderr.write(
             f"cascade: agent {index} ended with {describe_status(code)}; "
             "starting it again from its journal\n"
         )
         self._start(index)
+
+    def _give_up(self, index: int, code: int) -> None:
+        """An agent that ends as often as it is started: its ranks would wait for it for ever."""
+        self._done.add(index)
+        self._given_up = True
+        sys.stderr.write(
+            f"cascade: agent {index} ended {self._starts[index]} times (last with "
+            f"{describe_status(code)}), so its ranks are stopped; its own output above says why\n"
+        )
+        for _, pid in read_memory(self.config, index).spawned.values():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def _note_orphan(self, pid: int, code: int) -> None:
         for index in range(self.config.num_hosts):
@@ -200,6 +220,10 @@ class Launcher:
         code = _exit_code(finished, statuses)
         if self._stopping and code == 0 and not finished:
             code = 130
+        if self._given_up:
+            code = code or 70
+        else:
+            shutil.rmtree(self.config.run_dir, ignore_errors=True)
         return Outcome(formed, sorted(finished), statuses, code)
 
 
@@ -243,6 +267,7 @@ class Zygote:
                 if pipe is not None:
                     pipe.close()
             self._process.wait()
+            shutil.rmtree(self.path.parent, ignore_errors=True)
 
 
 def read_memory(config: JobConfig, index: int) -> Memory:

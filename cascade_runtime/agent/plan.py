@@ -59,8 +59,11 @@ def plan_next(
     leaving before a change of regime. When nothing needs to change any more, the same view is given
     again under the next epoch: members have halted and only a commit lets them go on.
     """
-    alive = [m for m in current.members if m in facts and not facts[m].dead]
-    dead = [m for m in current.members if m not in facts or facts[m].dead]
+    # Who said LEAVE and then ended has left; nobody died.
+    dead = [
+        m for m in current.members if m not in facts or (facts[m].dead and not facts[m].leaving)
+    ]
+    alive = [m for m in current.members if m not in dead]
     if dead:
         return _after_deaths(current, facts, triggers, policy, proposer, alive, dead)
     cut = max((facts[m].decided for m in alive), default=current.cut_step)

@@ -301,6 +301,10 @@ class Lag(msgspec.Struct, frozen=True, tag="lag"):
     epoch: int
 
 
+class StopJob(msgspec.Struct, frozen=True, tag="stop_job"):
+    """A rank ended before the job had formed: stop yours too."""
+
+
 class SettleOrder(msgspec.Struct, frozen=True, tag="settle_order"):
     """To the agent of the debts' opener."""
 
@@ -313,6 +317,7 @@ Message = (
     | Welcome | Halt | Drain | Proposed | Commit | Settle | Value
     | AgentHello | Attached | Trigger | Query | Answer | Rejected | DrainRanks | Propose
     | Accepted | History | Lag | SettleOrder
+    | StopJob
 )  # fmt: skip
 
 RECORDED = (

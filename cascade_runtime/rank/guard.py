@@ -28,7 +28,7 @@ def guarded(default: Any = None) -> Callable[[Callable[P, R]], Callable[P, R]]:
             except Exception as error:
                 if os.environ.get("CASCADE_RERAISE") == "1":
                     raise
-                name = function.__qualname__
+                name = getattr(function, "__qualname__", repr(function))
                 if name not in _told:
                     _told.add(name)
                     sys.stderr.write(

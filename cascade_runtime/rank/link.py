@@ -70,7 +70,7 @@ class AgentLink:
     def send(self, message: Message) -> None:
         """Send a frame; lost when the agent is away (it asks again when it is back)."""
         self.pump()
-        if self._socket is None:
+        if self._socket is None or self.agent is None:  # until it says hello nobody knows who it is
             return
         try:
             self._socket.setblocking(True)

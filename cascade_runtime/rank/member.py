@@ -23,6 +23,7 @@ from cascade_runtime.agent.protocol import (
     View,
 )
 from cascade_runtime.progress import BACKWARD, ProgressWord
+from cascade_runtime.rank.guard import guarded
 from cascade_runtime.rank.link import AgentLink
 from cascade_runtime.rank.objects import ModelObjects
 from cascade_runtime.recorder import Recorder
@@ -290,7 +291,7 @@ class Member:
             if view.regime > before.regime and self.strong:
                 self._fold()
         for callback in self.on_transition:
-            callback(view)
+            guarded()(callback)(view)
 
     def membership_row(self) -> None:
         """Who is in the view, who came and went."""

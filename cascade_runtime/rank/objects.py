@@ -114,6 +114,9 @@ def raw_bytes(tensor: torch.Tensor) -> memoryview:
 
 
 def _hash_state(hasher: xxhash.xxh3_128, state: Any) -> None:
+    if not isinstance(state or {}, dict):
+        hasher.update(repr(state).encode())
+        return
     for key in sorted(state or {}):
         value = state[key]
         hasher.update(f"{key}=".encode())
@@ -129,4 +132,6 @@ def _bytes_of(tensors: Iterable[torch.Tensor]) -> int:
 
 def _tensors(state: Any) -> Iterator[torch.Tensor]:
     for entry in state.values():
+        if not isinstance(entry, dict):
+            continue  # an optimizer of a kind of its own; its other entries are digested by repr
         yield from (v for v in entry.values() if isinstance(v, torch.Tensor))

@@ -62,7 +62,7 @@ class StepObserver:
     @guarded(default=-1)
     def _before(self, bucket: GradBucket, buffer: torch.Tensor) -> int:
         if bucket.index() == 0:
-            self._entered = []
+            self._tell_completions()
             self._step_decided = False
         if bucket.is_last():
             self.member.issue()
@@ -92,11 +92,15 @@ class StepObserver:
         if not self._step_decided:
             return
         self._step_decided = self._in_step = False
+        self._tell_completions()
+        self.member.decide()
+        self.member.end_step()
+
+    def _tell_completions(self) -> None:
         for seq, done in self._entered:
             if done and seq >= 0:
                 self._recorder.done(seq, done[0])
-        self.member.decide()
-        self.member.end_step()
+        self._entered = []
 
     @guarded()
     def enter_first_view(self) -> None:

@@ -44,7 +44,7 @@ from cascade_runtime.rank.link import AgentLink, wait_readable
 from cascade_runtime.rank.member import Member
 from cascade_runtime.rank.objects import raw_bytes
 from cascade_runtime.recorder import Recorder
-from cascade_runtime.vocabulary.errors import NotSupported
+from cascade_runtime.vocabulary.errors import CascadeError, NotSupported
 from cascade_runtime.vocabulary.regime import Regime
 
 DIGEST_EVERY = 64
@@ -222,11 +222,13 @@ class StepReducer:
             part.failed = str(error)
             part.work = error
             return
-        wakeup = self._wakeup
+        wakeup, attempt = self._wakeup, part.entered_seq
         group.num_pending += 1
 
         def completed(future: torch.futures.Future[Any]) -> None:
             group.num_pending -= 1
+            if part.entered_seq != attempt:
+                return  # an operation of an abandoned group: the part was launched again since
             try:
                 future.value()
             except RuntimeError as error:
@@ -320,7 +322,7 @@ class StepReducer:
                         hint="the model must run the same layers in the same order on every rank",
                     )
         except Superseded:
-            return  # a walk has begun; asked again with the next step
+            pass  # a walk has begun, or somebody is late: the others compare with what we put
         self._layout = layout
 
     # ---- the walk --------------------------------------------------------------------------------
@@ -388,6 +390,12 @@ class StepReducer:
                     member.commit(view)
                     if member.actor not in view.members:
                         self.left = True
+                        if not member.leaving:
+                            raise CascadeError(
+                                "the others have gone on without this rank",
+                                where=f"epoch {view.epoch}: {view.reason}",
+                                hint="its host was out of reach for too long; start it again",
+                            )
                         return
                     if view.regime is Regime.EVENTUAL:
                         if view.source is not None and not self._enter():

@@ -64,16 +64,16 @@ class Session:
         Raises:
             BadUsage, NotSupported: as ``attach``.
         """
-        run_dir = os.environ.get("CASCADE_RUN_DIR")
-        if run_dir is None:
-            raise BadUsage(
-                "observe mode without the host agent is not part of this release",
-                where="attach",
-                hint="start the job with: cascade run --observe -n N script.py",
-            )
-        del trace_dir
+        del trace_dir  # the launcher chose it
+        run_dir = os.environ["CASCADE_RUN_DIR"]
         config = read_config(Path(run_dir) / "job.json")
-        mode = "observe" if config.mode == "observe" else (mode or "enforce")
+        if mode not in (None, config.mode):
+            raise BadUsage(
+                f"attach asks for {mode}, and cascade run started the agents to {config.mode}",
+                where="mode",
+                hint="leave mode out of attach and give cascade run --observe, or not",
+            )
+        mode = config.mode
         model = check_model(ddp, optimizer, enforce=mode == "enforce")
         if model._comm_hooks:
             raise NotSupported(

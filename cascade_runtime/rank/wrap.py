@@ -66,7 +66,7 @@ def check_model(model: object, optimizer: object, *, enforce: bool) -> Distribut
         raise NotSupported(
             f"enforce is tested with gloo on CPU only, and the model is on {model.device_type}",
             where="attach",
-            hint='use mode="observe" there; it changes nothing and records the same rows',
+            hint="cascade run --observe records the same rows there and changes nothing",
         )
     return model
 

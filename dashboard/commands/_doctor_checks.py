@@ -134,7 +134,7 @@ def disk() -> Iterator[Finding]:
 
 
 def shared_memory() -> Iterator[Finding]:
-    """``/dev/shm``, where ranks show their progress to the host agent."""
+    """``/dev/shm``, which data loaders and collectives of the job use."""
     if not _SHM.is_dir() or not os.access(_SHM, os.W_OK):
         yield Finding(str(_SHM), "bad", "cannot be written", "mount a tmpfs there")
         return

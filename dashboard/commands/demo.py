@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from dashboard.commands._verb import Verb
@@ -63,11 +66,14 @@ def run(args: argparse.Namespace) -> int:
     _say("importing torch once for all ranks ...")
     with Zygote() as zygote:
         config = config.forking_from(zygote.path)
-        with Injector(config, scenario.kills, _say):
+        with Injector(config, scenario.kills, _say) as injector, _stdout_to_stderr(args.json):
             outcome = Launcher(config).run()
     if not outcome.formed:
         _say("the job never formed; what its ranks said is above")
         return 2
+    if len(injector.struck) != len(scenario.kills):
+        _say("the job ended before the fault could be done to it, so this was not the scenario")
+        return 1
     seal_trace(out)
     with open_trace(out) as source:
         analysis = analyze(source)
@@ -76,6 +82,22 @@ def run(args: argparse.Namespace) -> int:
     print_report(report, as_json=args.json)
     _say(f"verdict {report.verdict}, expected {scenario.expected}; trace in {out}")
     return 0 if report.verdict == scenario.expected else 1
+
+
+@contextlib.contextmanager
+def _stdout_to_stderr(wanted: bool) -> Iterator[None]:
+    """Ranks inherit our stdout; with --json it is for the report alone."""
+    if not wanted:
+        yield
+        return
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def _say(text: str) -> None:

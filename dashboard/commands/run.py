@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from cascade_runtime.vocabulary.errors import BadUsage
+from cascade_runtime.vocabulary.errors import BadUsage, CascadeError
 from dashboard.commands._verb import Verb
 
 
@@ -63,7 +63,10 @@ def run(args: argparse.Namespace) -> int:
     )
     outcome = Launcher(config).run()
     if outcome.formed:
-        _close_trace(out)
+        try:
+            _close_trace(out)
+        except (CascadeError, OSError) as error:  # the script's exit code is worth more than ours
+            _say(f"the trace was not sealed (it reads from its spool all the same): {error}")
         _say(f"trace in {out}   look at it: cascade analyze {out}")
     elif outcome.exit_code == 0:
         _say("no rank attached: the script trains no DistributedDataParallel model")

@@ -27,7 +27,7 @@ dist.init_process_group("gloo")
 model = DistributedDataParallel(train.build_model(7), bucket_cap_mb=0.1)
 optimizer = train.build_optimizer(model)
 cascade.attach(model, optimizer)
-last = 3000  # a restart takes as long as it takes on a busy machine; who never climbs ends here
+last = 1500  # a restart takes as long as it takes on a busy machine; who never climbs ends here
 
 def on_transition(view):
     global last
@@ -42,7 +42,7 @@ while step < last:
     optimizer.zero_grad()
     torch.nn.functional.cross_entropy(model(inputs), labels).backward()
     optimizer.step()
-    time.sleep(0.01)
+    time.sleep(0.03)
 """
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(90)]
