@@ -87,8 +87,12 @@ class _Page:
 def _verdict(report: Report, page: _Page) -> Iterator[str]:
     broken = sum(not v.inferred for v in report.violations)
     unknown = [c for c in report.checks if c.verdict == "unknown"]
+    absent = sum(1 for c in report.checks if c.verdict == "not_checked")
+    limits = (
+        f" ({absent} of {len(report.checks)} checks were not made, named below)" if absent else ""
+    )
     said = {
-        "ok": "OK: no promise was broken, as far as this release checks",
+        "ok": f"OK: no promise was broken{limits}",
         "violated": f"VIOLATED: {_count(broken, 'broken promise')} found",
         "unknown": f"UNKNOWN: {_count(len(unknown), 'check')} cannot be answered on this evidence",
     }[report.verdict]
@@ -182,14 +186,23 @@ def _walks(report: Report, page: _Page) -> Iterator[str]:
         yield from page.wrap(f"{when}  {_move(walk)}{group}: {_members(walk)}", "  - ")
 
 
+def _ended(walk: TransitionSummary) -> bool:
+    """The last view: whoever was in it has finished and left."""
+    return not walk.members and walk.fault is None
+
+
 def _move(walk: TransitionSummary) -> str:
     fault = f" on {walk.fault}" if walk.fault else ""
+    if _ended(walk):
+        return f"epoch {walk.new_epoch}: the job ended in {walk.to_regime}"
     if walk.from_regime == walk.to_regime:
         return f"epoch {walk.new_epoch}: stays {walk.to_regime}, members change{fault}"
     return f"epoch {walk.new_epoch}: {walk.from_regime} to {walk.to_regime}{fault}"
 
 
 def _members(walk: TransitionSummary) -> str:
+    if _ended(walk):
+        return walk.reason or "everybody left"
     members = f"members {_numbers(walk.members)}"
     return f"{members}, missing {_numbers(walk.missing)}" if walk.missing else members
 

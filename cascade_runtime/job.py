@@ -58,6 +58,12 @@ def attach(
         )
     if mode not in (None, "enforce", "observe"):
         raise BadUsage(f"mode {mode!r} is neither enforce nor observe", where="attach")
+    if base_hook is not None:
+        raise NotSupported(
+            "a communication hook of your own is not called inside ours in this release",
+            where="base_hook",
+            hint="leave it out, or train without cascade",
+        )
     from cascade_runtime.rank.session import Session
 
     started = os.environ.get("CASCADE_RUN_DIR") is not None
@@ -66,12 +72,6 @@ def attach(
             "this job was not started by cascade run, so it has no host agent",
             where="attach",
             hint="start it with: cascade run -n N script.py",
-        )
-    if base_hook is not None:
-        raise NotSupported(
-            "a communication hook of your own is not called inside ours in this release",
-            where="base_hook",
-            hint="leave it out, or train without cascade",
         )
     session = Session.open(ddp, optimizer, mode, Path(trace_dir) if trace_dir else None)
     _state.session = session
@@ -101,7 +101,11 @@ def members() -> list[Actor]:
 
 
 def on_transition(callback: Callable[[Any], None]) -> None:
-    """Call ``callback(view)`` after each committed walk, in the training process.
+    """Call ``callback(view)`` after each committed walk that this rank stays a member of.
+
+    It runs in the training process, inside the step; ``view`` has ``epoch``, ``regime``,
+    ``from_regime``, ``members``, ``departed``, ``fault`` and ``reason``. What it raises is told on
+    stderr and goes no further.
 
     Raises:
         BadUsage: not attached yet.

@@ -319,6 +319,8 @@ class HostAgent:
             write_trace_start(config, self.judge.policy)
         self.walker.install_first(view)
         self._perform()
+        if self.index == 0:
+            self._say(f"{config.num_ranks} ranks attached: epoch 0, STRONG, {config.mode}")
 
     def _on_rank_message(self, actor: Actor, body: Message) -> None:
         match body:
@@ -600,12 +602,14 @@ class HostAgent:
                 write_trace_end(self.config, time.time_ns())
 
     def _announce(self, view: View) -> None:
-        members = ", ".join(str(m) for m in view.members) or "none"
-        if view.regime is view.from_regime:
-            walk = f"{view.regime}"
+        members = ", ".join(str(m) for m in view.members)
+        if not view.members:
+            self._say(f"the job is over in {view.regime}: {view.reason}")
+        elif view.regime is view.from_regime:
+            self._say(f"epoch {view.epoch}: {view.regime}, members {members} ({view.reason})")
         else:
             walk = f"{view.from_regime} -> {view.regime}"
-        self._say(f"epoch {view.epoch}: {walk}, members {members} ({view.reason})")
+            self._say(f"epoch {view.epoch}: {walk}, members {members} ({view.reason})")
 
     # ---- the end ---------------------------------------------------------------------------------
 

@@ -98,8 +98,6 @@ class Judge:
         assert view is not None
         if view.regime is Regime.STRONG:
             return False, None
-        if now - self._installed_at < self.policy.walk.min_interval_ms / 1000:
-            return False, None
         if any(t.fault in RECOVERIES for t in self.triggers):
             return True, None
         equal = reconciler.equal()
@@ -110,6 +108,8 @@ class Judge:
             return False, None
         if (settle := self._settle(now, equal=True)) is not None:
             return False, settle
+        if now - self._installed_at < self.policy.walk.min_interval_ms / 1000:
+            return False, None
         if view.regime is Regime.CAUSAL:
             return self._stable(), None
         return self._recovered(now), None

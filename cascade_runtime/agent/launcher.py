@@ -60,7 +60,7 @@ def make_config(
     """
     if num_ranks < 2:
         raise BadUsage(
-            f"a job of {num_ranks} rank has nobody to be consistent with",
+            f"a job with -n {num_ranks} has nobody to be consistent with",
             where="-n",
             hint="give at least 2 ranks, or run the script without cascade",
         )

@@ -290,7 +290,7 @@ class Member:
             self._open_debts(before, view)
             if view.regime > before.regime and self.strong:
                 self._fold()
-        for callback in self.on_transition:
+        for callback in self.on_transition if self.actor in view.members else ():
             guarded()(callback)(view)
 
     def membership_row(self) -> None:

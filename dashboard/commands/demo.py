@@ -37,6 +37,10 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         BadUsage: an unknown scenario, too few ranks, a trace folder in use.
     """
+    from dashboard.demo.scenarios import find_scenario
+
+    scenario = find_scenario(args.scenario, args.ranks)  # before what takes seconds to import
+
     from analyzer import analyze
     from cascade_runtime.agent.launcher import Launcher, Zygote, make_config
     from collector.storage.seal import seal_trace
@@ -45,9 +49,7 @@ def run(args: argparse.Namespace) -> int:
     from dashboard.commands.analyze import print_report
     from dashboard.demo import train
     from dashboard.demo.injector import Injector
-    from dashboard.demo.scenarios import find_scenario
 
-    scenario = find_scenario(args.scenario, args.ranks)
     out = args.out or Path("cascade-traces") / f"{scenario.name}-{time.strftime('%Y%m%d-%H%M%S')}"
     script = [str(Path(train.__file__)), "--steps", str(scenario.steps)]
     script += ["--pause-ms", str(scenario.pause_ms)]
@@ -81,6 +83,7 @@ def run(args: argparse.Namespace) -> int:
     report = analysis.report
     print_report(report, as_json=args.json)
     _say(f"verdict {report.verdict}, expected {scenario.expected}; trace in {out}")
+    _say(f"look again: cascade analyze {out}")
     return 0 if report.verdict == scenario.expected else 1
 
 

@@ -61,6 +61,7 @@ def run(args: argparse.Namespace) -> int:
         policy=policy,
         trace_dir=out,
     )
+    _say(f"starting {args.num_ranks} ranks of {script.name} ({config.mode}), trace in {out}")
     outcome = Launcher(config).run()
     if outcome.formed:
         try:

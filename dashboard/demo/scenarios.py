@@ -74,6 +74,8 @@ def find_scenario(name: str, num_ranks: int) -> Scenario:
     needed = max((kill.rank for kill in scenario.kills), default=1) + 1
     if num_ranks < needed:
         raise BadUsage(
-            f"scenario {name} needs at least {needed} ranks", where="--ranks", hint="give more"
+            f"scenario {name} needs at least {needed} ranks",
+            where="--ranks",
+            hint=f"give --ranks {needed} or more",
         )
     return scenario

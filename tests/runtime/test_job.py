@@ -49,7 +49,7 @@ def attach(**options):
     ({}, BadUsage, "was not started by cascade run"),
     ({"mode": "enforce"}, BadUsage, "was not started by cascade run"),
     ({"mode": "sometimes"}, BadUsage, "neither enforce nor observe"),
-    ({"mode": "observe"}, BadUsage, "without the host agent"),
+    ({"mode": "observe"}, BadUsage, "has no host agent"),
     ({"mode": "observe", "base_hook": print}, NotSupported, "a communication hook of your own"),
 ])  # fmt: skip
 def test_attach_that_cannot_be_served(options, error, words):

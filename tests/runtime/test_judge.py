@@ -22,6 +22,7 @@ POLICY = load_policy("default")
 CALM = POLICY.walk.stable_rounds
 QUIET = POLICY.walk.recovery_quiet_s
 NOW = 100.0
+INTERVAL = load_policy().walk.min_interval_ms / 1000
 """Seconds; every view below is installed then."""
 
 
@@ -68,7 +69,7 @@ class Agent:
     def close(self, *debt_ids: str) -> None:
         self.reconciler.on_debt(DebtNote(Actor(0), closed=list(debt_ids)))
 
-    def wants(self, now: float = NOW) -> tuple[bool, list[str] | None, bool | None]:
+    def wants(self, now: float = NOW + INTERVAL) -> tuple[bool, list[str] | None, bool | None]:
         """(walk, debts to close, equal)."""
         wanted, settle = self.judge.wants_walk(now)
         if settle is None:
@@ -98,7 +99,8 @@ WALK = (True, None, None)
     (lambda: Agent(C, (DS, DC)).report("a", "a"), 0, (False, ["s"], True)),
     (lambda: Agent(C, (DC,)).report("a", "a").rounds(CALM), 0, NOTHING),  # owed to a fall below
     (lambda: Agent(C).report("a", "a").rounds(CALM - 1), 0, NOTHING),
-    (lambda: Agent(C).report("a", "a").rounds(CALM), 0, WALK),
+    (lambda: Agent(C).report("a", "a").rounds(CALM), INTERVAL * 0.99, NOTHING),
+    (lambda: Agent(C).report("a", "a").rounds(CALM), INTERVAL, WALK),
     (lambda: Agent(C).report("a", "b").rounds(CALM), QUIET, NOTHING),
     (lambda: Agent(E), QUIET, NOTHING),
     (lambda: Agent(E, (DS, DC)).report("a", "a"), 0, (False, ["c"], True)),

@@ -225,6 +225,9 @@ def test_an_agent_that_ends_while_we_stop_is_not_started_again(
 
 def test_a_zygote_without_torch_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(BadUsage, match="torch could not be imported") as caught, Zygote():
+    zygote = Zygote()
+    with pytest.raises(BadUsage, match="torch could not be imported") as caught, zygote:
         pytest.fail("entered")
     assert "pip install" in caught.value.hint
+    assert zygote._process is not None
+    assert (zygote._process.stdin.closed, zygote._process.stdout.closed) == (True, True)

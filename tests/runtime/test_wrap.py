@@ -97,6 +97,25 @@ def test_gradients_are_reduced_once_and_by_the_new_reducer() -> None:
     assert all(torch.equal(a, 2 * b) for a, b in zip(doubled, plain, strict=True))
 
 
+def test_the_old_reducer_no_longer_fires() -> None:
+    ddp = DistributedDataParallel(small_model())
+    old, calls = ddp.reducer, []
+
+    def hook(state, bucket):
+        calls.append(bucket.index())
+        future: Any = torch.futures.Future()
+        future.set_result(bucket.buffer())
+        return future
+
+    ddp.register_comm_hook(None, hook)
+    gradients(ddp, steps=1)
+    assert calls == [0]
+    take_over(ddp)
+    gradients(ddp, steps=1)
+    assert ddp.reducer is not old
+    assert calls == [0]
+
+
 def test_it_stays_the_user_s_object_over_the_same_module() -> None:
     module = small_model()
     ddp = DistributedDataParallel(module)
