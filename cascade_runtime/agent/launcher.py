@@ -116,6 +116,7 @@ class Launcher:
         self._starts = [0] * config.num_hosts
         self._done: set[int] = set()
         self._stopping = False
+        self._stopped_by = 0
         self._given_up = False
         self.agent_pids: dict[int, int] = {}
 
@@ -201,7 +202,7 @@ class Launcher:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         del frame
-        self._stopping = True
+        self._stopping, self._stopped_by = True, number
         for child in self._agents.values():
             if child.returncode is None:
                 os.kill(child.pid, number)
@@ -218,8 +219,8 @@ class Launcher:
                 if view.member_reason == "finished":
                     finished.update(a.rank for a in view.departed)
         code = _exit_code(finished, statuses)
-        if self._stopping and code == 0 and not finished:
-            code = 130
+        if self._stopped_by and not finished:
+            code = 128 + self._stopped_by
         if self._given_up:
             code = code or 70
         else:

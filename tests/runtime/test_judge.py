@@ -220,6 +220,18 @@ def test_unequal_digests_are_said_once_a_view(regime, fault):
     assert len(agent.rows.of(Decisions)) == 2
 
 
+@pytest.mark.parametrize("regime", [C, E])
+def test_a_view_stands_for_a_while_before_the_next_climb(regime):
+    agent = Agent(regime, (DS if regime is C else DC,)).report("a", "a").rounds(CALM)
+    assert agent.wants(NOW)[1], "what is owed is settled at once"
+    agent.close("s", "c")
+    assert agent.wants(NOW + INTERVAL * 0.9) == NOTHING
+    assert agent.wants(NOW + max(INTERVAL, QUIET)) == WALK
+    agent.install(agent.view, NOW + QUIET)
+    agent.judge.add(death_of(1))
+    assert agent.wants(NOW + QUIET) == WALK, "a death does not wait"
+
+
 # ---- what a view answers --------------------------------------------------------------------------
 
 
