@@ -29,7 +29,7 @@ from cascade_runtime.vocabulary.spool_format import (
 from collector.doorway import Doorway
 from collector.losses import HIGHEST_SEQ, Loss, Moment
 from collector.schema.words import breaks_words
-from collector.storage.inside import Inside
+from collector.trace.inside import Inside
 
 _LEADING_SEQ = 4
 """Place of ``seq`` in a wire record: [table, run_id, rank, incarnation, seq, ...]."""

@@ -33,12 +33,13 @@ def _narrowed() -> dict[type, list[Column]]:
     return found
 
 
-_NARROWED = _narrowed()
+NARROWED = _narrowed()
+"""Event types that ``breaks_words`` may find something in, with the columns concerned."""
 
 
 def breaks_words(event: Event) -> str | None:
     """What is wrong with an event that the codec let through; None when nothing is."""
-    for column in _NARROWED.get(type(event), ()):
+    for column in NARROWED.get(type(event), ()):
         value = getattr(event, column.name)
         if isinstance(value, Enum) and value.value not in column.words:
             return f"{column.name} is {value.value}"

@@ -1,1 +1,1 @@
-"""Where traces are kept: folders of Parquet, zips of them, packaged samples."""
+"""Where live rows are kept: the ``EventStore`` interface, and a file for each kind of store."""

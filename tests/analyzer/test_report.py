@@ -17,7 +17,7 @@ from analyzer.rules_page import rules_page
 from cascade_runtime.vocabulary.ports import SourceNote
 from cascade_runtime.vocabulary.report import Report
 from cascade_runtime.vocabulary.schema import EVENT_TABLES, RESULT_TABLES
-from collector.storage.trace_writer import write_meta, write_tables, write_views
+from collector.trace.trace_writer import write_meta, write_tables, write_views
 from dashboard.commands import main
 from tests.analyzer.runs import kill_one_run
 from tests.analyzer.stories.every import STORIES

@@ -6,7 +6,7 @@ import msgspec
 
 from collector.doorway import Doorway
 from collector.schema.rows import table_to_events
-from collector.storage.trace_writer import write_tables
+from collector.trace.trace_writer import write_tables
 from tests.collector.traces import done, entered, notes_of, rows_of, segment, step, write_spool
 
 

@@ -13,7 +13,7 @@ from cascade_runtime.vocabulary.events import Debt
 from cascade_runtime.vocabulary.identity import Dot
 from collector.duplicates import distinct, has_repeats
 from collector.schema.rows import events_to_table
-from collector.storage.trace_writer import write_tables
+from collector.trace.trace_writer import write_tables
 from tests.collector.traces import (
     done,
     entered,
@@ -39,7 +39,7 @@ def test_different_rows_under_one_number_are_both_kept(trace):
 
 
 def test_a_projection_does_not_mistake_a_contradiction_for_a_copy(trace):
-    from collector.storage.trace_folder import open_trace
+    from collector.trace.trace_folder import open_trace
 
     write_tables(trace, {"steps": [step(0), step(0, phase="end")]})
     with open_trace(trace) as opened:

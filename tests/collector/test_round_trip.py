@@ -16,9 +16,9 @@ from cascade_runtime.vocabulary.ports import TraceSource
 from cascade_runtime.vocabulary.regime import Regime
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from collector.schema.arrow import arrow_schema
-from collector.storage.seal import seal_trace
-from collector.storage.trace_folder import open_trace
-from collector.storage.trace_writer import write_tables
+from collector.trace.seal import seal_trace
+from collector.trace.trace_folder import open_trace
+from collector.trace.trace_writer import write_tables
 from tests.collector.traces import RUN, make_trace, notes_of, rows_of, segment, write_spool
 from tests.vocabulary.strategies import instances
 

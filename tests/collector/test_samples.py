@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cascade_runtime.vocabulary.errors import BadTrace
-from collector.storage import samples
+from collector.trace import samples
 from tests.collector.traces import make_trace
 
 

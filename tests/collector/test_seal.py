@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from cascade_runtime.vocabulary.errors import BadTrace, BadUsage
-from collector.storage.durable import alone_in
-from collector.storage.seal import seal_trace
-from collector.storage.trace_writer import write_tables
+from collector.trace.durable import alone_in
+from collector.trace.seal import seal_trace
+from collector.trace.trace_writer import write_tables
 from tests.collector.traces import (
     done,
     entered,

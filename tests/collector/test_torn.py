@@ -9,8 +9,8 @@ from cascade_runtime.vocabulary import codec
 from cascade_runtime.vocabulary.events import Debt, Gaps, Steps
 from cascade_runtime.vocabulary.regime import Regime
 from cascade_runtime.vocabulary.spool_format import HEADER, RECORD
-from collector.storage.seal import seal_trace
-from collector.storage.trace_writer import write_tables
+from collector.trace.seal import seal_trace
+from collector.trace.trace_writer import write_tables
 from tests.collector.traces import (
     RUN,
     done,

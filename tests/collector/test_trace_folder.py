@@ -12,8 +12,8 @@ import pytest
 from cascade_runtime.vocabulary.errors import BadTrace
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from collector.schema.rows import events_to_table
-from collector.storage.trace_folder import open_trace
-from collector.storage.trace_writer import write_results, write_tables
+from collector.trace.trace_folder import open_trace
+from collector.trace.trace_writer import write_results, write_tables
 from tests.collector.traces import (
     RUN,
     everything_under,

@@ -14,9 +14,9 @@ from cascade_runtime.vocabulary.events import Debt
 from cascade_runtime.vocabulary.regime import Regime
 from cascade_runtime.vocabulary.schema import EVENT_TABLES, RESULT_TABLES
 from collector.schema.arrow import arrow_schema
-from collector.storage.seal import seal_trace
-from collector.storage.trace_folder import open_trace
-from collector.storage.trace_writer import write_results, write_tables, write_views
+from collector.trace.seal import seal_trace
+from collector.trace.trace_folder import open_trace
+from collector.trace.trace_writer import write_results, write_tables, write_views
 from tests.collector.traces import (
     RUN,
     done,

@@ -27,7 +27,7 @@ from cascade_runtime.vocabulary.regime import Regime
 from cascade_runtime.vocabulary.schema import EVENT_TABLES, TABLES
 from collector.schema.arrow import arrow_schema
 from collector.schema.views import duckdb_type, named_views, views_sql
-from collector.storage.trace_writer import write_results, write_tables, write_views
+from collector.trace.trace_writer import write_results, write_tables, write_views
 from tests.collector.traces import leading, make_trace, step
 
 S = 1_000_000_000

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from cascade_runtime.vocabulary.errors import BadTrace
-from collector.storage.trace_folder import open_trace
-from collector.storage.trace_writer import write_tables
-from collector.storage.unzip import ZipLimits
+from collector.trace.trace_folder import open_trace
+from collector.trace.trace_writer import write_tables
+from collector.trace.unzip import ZipLimits
 from tests.collector.traces import make_trace, rows_of, segment, step, write_spool
 
 

@@ -13,8 +13,8 @@ from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from cascade_runtime.vocabulary.spool_format import RECORD, pack_header
 from cascade_runtime.vocabulary.trace_meta import TraceMeta
 from collector.schema.rows import table_to_events
-from collector.storage.trace_folder import TraceFolder, open_trace
-from collector.storage.trace_writer import write_meta, write_views
+from collector.trace.trace_folder import TraceFolder, open_trace
+from collector.trace.trace_writer import write_meta, write_views
 
 RUN = "run-1"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cascade_runtime.agent.launcher import Launcher, Outcome, make_config
-from collector.storage.trace_folder import open_trace
+from collector.trace.trace_folder import open_trace
 from dashboard.demo import train
 from dashboard.demo.injector import Injector
 from dashboard.demo.scenarios import Kill
@@ -63,6 +63,7 @@ class JobRunner:
         hosts: int = 1,
         mode: str = "enforce",
         policy: str = "default",
+        collector: str | None = None,
     ) -> FinishedJob:
         self._number += 1
         home = self._folder / f"job{self._number}"
@@ -79,6 +80,7 @@ class JobRunner:
             trace_dir=home / "trace",
             zygote=self._zygote,
             env={"CASCADE_RERAISE": "1"},
+            collector=collector,
         )
         with Injector(config, kills, lambda text: None, phases) as injector:
             outcome = Launcher(config).run()

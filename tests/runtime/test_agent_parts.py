@@ -36,7 +36,7 @@ from cascade_runtime.vocabulary.policy import load_policy
 from cascade_runtime.vocabulary.regime import Regime
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from cascade_runtime.vocabulary.trace_meta import parse_trace_meta
-from collector.storage.trace_writer import write_views
+from collector.trace.trace_writer import write_views
 from tests.agent.facts import actors, death_of, view
 from tests.collector.traces import rows_of
 

@@ -27,9 +27,9 @@ import pyarrow as pa
 
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from collector.schema.arrow import arrow_schema
-from collector.storage.samples import sample_traces
-from collector.storage.trace_folder import open_trace
-from collector.storage.trace_writer import write_tables, write_views
+from collector.trace.samples import sample_traces
+from collector.trace.trace_folder import open_trace
+from collector.trace.trace_writer import write_tables, write_views
 
 Row = dict[str, Any]
 

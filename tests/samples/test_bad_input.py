@@ -10,7 +10,7 @@ import pytest
 
 from cascade_runtime.vocabulary.events import Steps
 from collector.schema.rows import table_to_events
-from collector.storage.trace_folder import open_trace
+from collector.trace.trace_folder import open_trace
 from tests.collector.traces import segment, write_spool
 from tests.runtime.jobs import cascade
 

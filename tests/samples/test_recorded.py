@@ -7,8 +7,8 @@ import re
 import pytest
 
 from analyzer.judge import rules
-from collector.storage.samples import sample_traces
-from collector.storage.trace_folder import open_trace
+from collector.trace.samples import sample_traces
+from collector.trace.trace_folder import open_trace
 from tests.samples.doctor import Doctored
 
 SAMPLES = ["clean", "kill-one"]

@@ -12,7 +12,7 @@ from cascade_runtime.vocabulary.ports import SourceNote
 from collector.doorway import Doorway
 from collector.losses import Loss
 from collector.spool_reader import SpoolFolder, spool_folders
-from collector.storage.inside import Inside
+from collector.trace.inside import Inside
 
 
 @dataclass

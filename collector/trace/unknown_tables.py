@@ -16,7 +16,7 @@ from cascade_runtime.vocabulary.identity import Actor
 from cascade_runtime.vocabulary.ports import SourceNote
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from collector.losses import Loss, Moment
-from collector.storage.inside import Inside
+from collector.trace.inside import Inside
 
 _COLUMNS = {"run_id": pa.string(), "rank": pa.int64(), "incarnation": pa.int64()} | {
     "seq": pa.int64(),

@@ -1,11 +1,12 @@
-"""Reads the Parquet files of one table, whoever wrote them, as the schema's columns."""
+"""Parquet files of one table: written whole, read as the schema's columns whoever wrote them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -14,7 +15,10 @@ from cascade_runtime.vocabulary.errors import BadTrace
 from cascade_runtime.vocabulary.schema import TABLES, Column
 from collector.schema.arrow import arrow_type, fits
 from collector.schema.words import odd_word
+from collector.trace.durable import publish
 
+ROWS_A_GROUP = 128 * 1024
+_ORDER = [("rank", "ascending"), ("incarnation", "ascending"), ("seq", "ascending")]
 _NOT_READABLE = (pa.ArrowException, OSError, ValueError)
 """What pyarrow raises on bytes that are no Parquet."""
 
@@ -61,6 +65,50 @@ def read_file(file: Path, name: str, table: str, columns: Sequence[str]) -> pa.T
         _check_values(values, column, f"{name}: {column.name}")
         arrays.append(values)
     return pa.Table.from_arrays(arrays, names=list(columns))
+
+
+def write_parquet(file: Path, rows: pa.Table, notes: Mapping[str, str] | None = None) -> None:
+    """Write rows as one Parquet file, which appears whole; its folder is made when it is not there.
+
+    Args:
+        file: its name; what stood there is replaced.
+        rows: the rows, in the order in which they are stored.
+        notes: key-value metadata of the file.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+
+    def write(out: Any) -> None:
+        with pq.ParquetWriter(
+            out,
+            rows.schema,
+            compression="zstd",
+            write_page_checksum=True,  # a flipped bit is then found, not read
+            store_schema=False,
+        ) as writer:
+            writer.write_table(rows, row_group_size=ROWS_A_GROUP)
+            writer.add_key_value_metadata(dict(notes or {}))
+
+    publish(file, write)
+
+
+def read_notes(file: Path) -> dict[str, str]:
+    """The key-value metadata of a Parquet file.
+
+    Raises:
+        OSError, pyarrow.ArrowException: it cannot be read.
+    """
+    found = pq.read_metadata(file).metadata or {}
+    return {key.decode(): value.decode() for key, value in found.items()}
+
+
+def in_order(rows: pa.Table) -> pa.Table:
+    """Event rows in (rank, incarnation, seq) order; as they are when they are so already."""
+    keep = np.ones(max(rows.num_rows - 1, 0), dtype=bool)
+    for name, _ in reversed(_ORDER):  # sorting copies every column, so look first
+        values = rows[name].to_numpy()
+        below, equal = values[:-1] < values[1:], values[:-1] == values[1:]
+        keep = below | (equal & keep)
+    return rows if keep.all() else rows.sort_by(_ORDER)
 
 
 def one_run(file: Path, run_id: str) -> bool:

@@ -6,25 +6,19 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from cascade_runtime.vocabulary.errors import BadUsage
 from cascade_runtime.vocabulary.events import Event
 from cascade_runtime.vocabulary.schema import EVENT_TABLES, RESULT_TABLES, TABLES
 from cascade_runtime.vocabulary.trace_meta import TraceMeta, format_trace_meta
-from collector.schema.arrow import arrow_type, fits
+from collector.schema.conform import conform
 from collector.schema.rows import events_to_table
 from collector.schema.views import views_sql
-from collector.schema.words import odd_word
-from collector.storage.durable import alone_in, publish, sync_folder
-
-ROWS_A_GROUP = 128 * 1024
-_ORDER = [("rank", "ascending"), ("incarnation", "ascending"), ("seq", "ascending")]
+from collector.trace.durable import alone_in, publish, sync_folder
+from collector.trace.parquet_files import in_order, write_parquet
 
 
 def write_tables(
@@ -58,17 +52,20 @@ def write_tables(
                 raise BadUsage("this is not an event table", where=name)
             if rows.num_rows:
                 file = root / "events" / name / f"{uuid4().hex}.parquet"
-                _write_parquet(file, rows if _is_ordered(rows) else rows.sort_by(_ORDER))
+                write_parquet(file, in_order(rows))
                 written.append(file)
     return written
 
 
-def write_results(trace_dir: str | Path, results: Mapping[str, pa.Table]) -> None:
+def write_results(
+    trace_dir: str | Path, results: Mapping[str, pa.Table], report: bytes | None = None
+) -> None:
     """Store an analysis in ``results/``, in place of an earlier one as a whole, and renew views.sql.
 
     Args:
         trace_dir: the trace folder (not a zip).
         results: rows by result table.
+        report: the report as JSON, kept beside them as ``results/report.json``.
 
     Raises:
         BadUsage: an unknown table, a column of a wrong type, a zip, a folder that cannot be written.
@@ -90,7 +87,9 @@ def write_results(trace_dir: str | Path, results: Mapping[str, pa.Table]) -> Non
             if name not in RESULT_TABLES:
                 raise BadUsage("this is not a result table", where=name)
             if rows.num_rows:
-                _write_parquet(fresh / name / "rows.parquet", rows)
+                write_parquet(fresh / name / "rows.parquet", rows)
+        if report is not None:
+            publish(fresh / "report.json", lambda out: out.write(report))
         # The old analysis goes before the new one comes: a reader sees one of them or none.
         if (root / "results").exists():
             (root / "results").rename(old)
@@ -125,22 +124,6 @@ def write_meta(trace_dir: str | Path, meta: TraceMeta) -> None:
         publish(root / "trace.json", lambda out: out.write(format_trace_meta(meta)))
 
 
-def _write_parquet(file: Path, rows: pa.Table) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-
-    def write(out: Any) -> None:
-        pq.write_table(
-            rows,
-            out,
-            compression="zstd",
-            row_group_size=ROWS_A_GROUP,
-            write_page_checksum=True,  # a flipped bit is then found, not read
-            store_schema=False,
-        )
-
-    publish(file, write)
-
-
 def _from_events(name: str, events: Sequence[Event]) -> pa.Table:
     if name not in EVENT_TABLES:
         raise BadUsage("this is not an event table", where=name)
@@ -151,40 +134,7 @@ def _conform(rows: pa.Table, name: str) -> pa.Table:
     """The rows with the schema's columns first and exactly typed; what is more comes after them."""
     if name not in TABLES:
         raise BadUsage("no table of the schema has this name", where=name)
-    columns, names = [], []
-    for column in TABLES[name].columns:
-        dtype, where = arrow_type(column.type), f"{name}.{column.name}"
-        if column.name not in rows.column_names:
-            if not column.nullable:
-                raise BadUsage("this column is missing", where=where)
-            values = pa.chunked_array([pa.nulls(rows.num_rows, dtype)])
-        else:
-            values = rows[column.name]
-            if not fits(values.type, dtype):
-                raise BadUsage(f"this column is {values.type}, not {dtype}", where=where)
-            values = values if values.type.equals(dtype) else values.cast(dtype)
-        if not column.nullable and values.null_count:
-            raise BadUsage("this column holds nulls, which it may not", where=where)
-        odd = odd_word(values, column)
-        if odd is not None:
-            raise BadUsage(f"{odd!r} is none of {', '.join(column.words)}", where=where)
-        columns.append(values)
-        names.append(column.name)
-    for extra in rows.column_names:
-        if extra not in names:
-            columns.append(rows[extra])
-            names.append(extra)
-    return pa.Table.from_arrays(columns, names=names)
-
-
-def _is_ordered(rows: pa.Table) -> bool:
-    """True when the rows are in order already, as a sealed spool is: sorting copies every column."""
-    in_order = np.ones(max(rows.num_rows - 1, 0), dtype=bool)
-    for name, _ in reversed(_ORDER):
-        values = rows[name].to_numpy()
-        below, equal = values[:-1] < values[1:], values[:-1] == values[1:]
-        in_order = below | (equal & in_order)
-    return bool(in_order.all())
+    return conform(rows, name, lambda what, where: BadUsage(what, where=where), keep_extra=True)
 
 
 @contextmanager

@@ -19,13 +19,13 @@ from collector.losses import gaps_rows
 from collector.schema.arrow import arrow_schema, empty_table
 from collector.schema.rows import events_to_table
 from collector.spool_reader import SpoolFolder
-from collector.storage.inside import Inside
-from collector.storage.late_done import Completed, apply_done
-from collector.storage.parquet_files import one_run, read_file
-from collector.storage.seq_index import SeqIndex
-from collector.storage.spool_rows import SpoolRows, read_spool
-from collector.storage.unknown_tables import losses_of_unknown_tables
-from collector.storage.unzip import ZipLimits, extract_trace
+from collector.trace.inside import Inside
+from collector.trace.late_done import Completed, apply_done
+from collector.trace.parquet_files import one_run, read_file
+from collector.trace.seq_index import SeqIndex
+from collector.trace.spool_rows import SpoolRows, read_spool
+from collector.trace.unknown_tables import losses_of_unknown_tables
+from collector.trace.unzip import ZipLimits, extract_trace
 
 _META_LIMIT = 64 << 20
 _KEY = ("rank", "incarnation", "seq")

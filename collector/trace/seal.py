@@ -18,9 +18,9 @@ from cascade_runtime.vocabulary.errors import BadUsage
 from cascade_runtime.vocabulary.ports import SourceNote
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from collector.spool_reader import SpoolFolder
-from collector.storage.durable import alone_in, remove_leftovers, sync_folder
-from collector.storage.trace_folder import TraceFolder
-from collector.storage.trace_writer import write_tables, write_views
+from collector.trace.durable import alone_in, remove_leftovers, sync_folder
+from collector.trace.trace_folder import TraceFolder
+from collector.trace.trace_writer import write_tables, write_views
 
 _DONE_WITH = ".sealed-"
 """Folders of this name in a spool hold nothing that is not sealed; hidden, so nobody reads them."""

@@ -1,0 +1,283 @@
+"""The newest rows of one run, in memory: durable in the journal, not yet in a sealed segment."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cascade_runtime.vocabulary.events import CollectiveDone, Collectives, Event, Gaps, Record
+from cascade_runtime.vocabulary.schema import EVENT_TABLES
+from collector.doorway import CollectiveKey, joined, key_of
+from collector.hot.sift import Part
+from collector.schema.rows import events_to_table, table_to_events
+from collector.wire.batch import Batch
+
+_NAMES = {table.struct: table.name for table in EVENT_TABLES.values()}
+
+
+class Snapshot(NamedTuple):
+    """The hot rows as they were after one commit.
+
+    Attributes:
+        commit: the last commit that is in it.
+        tables: parts of each table, oldest first; a later snapshot only ever appends.
+        segments: file names of the sealed segments by table, which hold the rows before those.
+        open: collectives that have not completed.
+        orphans: completions whose entered record is not among the hot rows.
+    """
+
+    commit: int
+    tables: dict[str, list[pa.Table]]
+    segments: dict[str, list[str]]
+    open: list[Collectives]
+    orphans: list[CollectiveDone]
+
+
+class _Table:
+    __slots__ = ("chunks", "num_rows", "pending")
+
+    def __init__(self) -> None:
+        self.pending: list[Event] = []
+        self.chunks: list[pa.Table] = []
+        self.num_rows = 0
+
+
+class HotRows:
+    """Rows come in by ``apply`` (the writer thread alone) and go out by ``snapshot`` and ``sealed``.
+
+    Args:
+        segments: file names of the segments that are there already, by table.
+    """
+
+    def __init__(self, segments: dict[str, list[str]] | None = None) -> None:
+        self._lock = threading.Lock()
+        self._converting = threading.Lock()
+        self._tables: dict[str, _Table] = {}
+        self._segments: dict[str, list[str]] = segments or {}
+        self._open: dict[CollectiveKey, Collectives] = {}
+        self._orphans: dict[CollectiveKey, CollectiveDone] = {}
+        self.commit = 0
+        self.is_closed = False
+        """True once open collectives were sealed as they were: completions are orphans then."""
+
+    @property
+    def num_rows(self) -> int:
+        """Rows held here."""
+        with self._lock:
+            return sum(t.num_rows for t in self._tables.values()) + len(self._open)
+
+    def num_rows_of(self, table: str) -> int:
+        """Rows of one table held here, open collectives left out."""
+        with self._lock:
+            return self._tables[table].num_rows if table in self._tables else 0
+
+    def tables(self) -> list[str]:
+        """Tables that have rows here."""
+        with self._lock:
+            names = [name for name, table in self._tables.items() if table.num_rows]
+            return names + ["collectives"] * (bool(self._open) and "collectives" not in names)
+
+    def wants_done(self, done: CollectiveDone) -> bool:
+        """True when a completion says something new."""
+        key = key_of(done)
+        return key in self._open or (self.is_closed and key not in self._orphans)
+
+    # ---- in --------------------------------------------------------------------------------------
+
+    def apply(self, commit: int, part: Part) -> None:
+        """Add the rows of a part that is durable now."""
+        with self._lock:
+            self.commit = commit
+            if part.records is not None:
+                self._add_records(part.records)
+            for name, rows in (part.tables or {}).items():
+                self._add_table(name, rows)
+
+    def put_table(self, name: str, rows: pa.Table) -> None:
+        """Add rows that came from a file, when a run is opened again."""
+        with self._lock:
+            if rows.num_rows:
+                self._chunk(name, rows)
+
+    def put_open(self, rows: pa.Table) -> None:
+        """Add open collectives that came from their file, when a run is opened again."""
+        with self._lock:
+            for row in table_to_events("collectives", rows):
+                self._enter(row)  # type: ignore[arg-type]
+
+    def put_records(self, records: Iterable[Record]) -> None:
+        """Add records that are in no file, when a run is opened again."""
+        with self._lock:
+            self._add_records(records)
+
+    def replay(
+        self, commit: int, batch: Batch, commits: Mapping[str, int], open_commit: int
+    ) -> None:
+        """Add a journaled batch when a run is opened again, less what files hold of it already.
+
+        Args:
+            commit: the batch's.
+            batch: its rows.
+            commits: by table, the commit up to which files hold its rows (open collectives apart).
+            open_commit: the same for the file of open collectives.
+        """
+        with self._lock:
+            for name, sent in (batch.tables or {}).items():
+                rows = sent
+                if name == "collectives" and commit > open_commit:
+                    rows = self._enter_open(sent)
+                elif name == "collectives":
+                    rows = sent.filter(pc.invert(_open_mask(sent)))
+                if commit > commits.get(name, 0) and rows.num_rows:
+                    self._chunk(name, rows)
+            for record in batch.records or ():
+                self._replay_record(commit, record, commits, open_commit)
+
+    def _replay_record(
+        self, commit: int, record: Record, commits: Mapping[str, int], open_commit: int
+    ) -> None:
+        joins = type(record) is CollectiveDone or (type(record) is Collectives and _is_open(record))
+        if not joins:
+            name = _NAMES[type(record)]
+            if commit > commits.get(name, 0):
+                self._add_records([record])
+            return
+        if commit <= open_commit:
+            return
+        before = self._tables["collectives"].num_rows if "collectives" in self._tables else 0
+        self._add_records([record])
+        if commit <= commits.get("collectives", 0):
+            # Whatever this completed is in a file already.
+            self._take_back("collectives", before)
+
+    def _take_back(self, name: str, num_rows: int) -> None:
+        table = self._tables.get(name)
+        while table is not None and table.num_rows > num_rows:
+            table.pending.pop()
+            table.num_rows -= 1
+
+    def _enter_open(self, rows: pa.Table) -> pa.Table:
+        """Enter the open collectives of a table; the others."""
+        is_open = _open_mask(rows)
+        for row in table_to_events("collectives", rows.filter(is_open)):
+            self._enter(row)  # type: ignore[arg-type]
+        return rows.filter(pc.invert(is_open))
+
+    def _add_records(self, records: Iterable[Record]) -> None:
+        for record in records:
+            kind = type(record)
+            if kind is CollectiveDone:
+                self._done(record)  # type: ignore[arg-type]
+            elif kind is Collectives and _is_open(record):  # type: ignore[arg-type]
+                self._enter(record)  # type: ignore[arg-type]
+            else:
+                if kind is Gaps and record.reason == "corrupt":  # type: ignore[union-attr]
+                    self._completions_lost(record.rank, record.incarnation)
+                self._put(record)  # type: ignore[arg-type]
+
+    def _add_table(self, name: str, rows: pa.Table) -> None:
+        if name == "collectives":
+            rows = self._enter_open(rows)
+        if rows.num_rows:
+            self._chunk(name, rows)
+
+    def _chunk(self, name: str, rows: pa.Table) -> None:
+        table = self._tables.setdefault(name, _Table())
+        table.chunks.append(rows)
+        table.num_rows += rows.num_rows
+
+    def _put(self, row: Event) -> None:
+        table = self._tables.setdefault(_NAMES[type(row)], _Table())
+        table.pending.append(row)
+        table.num_rows += 1
+
+    def _enter(self, entered: Collectives) -> None:
+        key = key_of(entered)
+        done = self._orphans.pop(key, None)
+        if done is None:
+            self._open[key] = entered
+        else:
+            self._put(joined(entered, done))
+
+    def _done(self, done: CollectiveDone) -> None:
+        entered = self._open.pop(key_of(done), None)
+        if entered is None:
+            self._orphans[key_of(done)] = done
+        else:
+            self._put(joined(entered, done))
+
+    def _completions_lost(self, rank: int, incarnation: int) -> None:
+        """Completions up to here may be lost: what is open is not known to hang (docs/spool.md)."""
+        for key, entered in list(self._open.items()):
+            if (entered.rank, entered.incarnation) == (rank, incarnation):
+                del self._open[key]
+                self._put(msgspec.structs.replace(entered, completed=None))
+
+    # ---- out -------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """Everything here, as Arrow. Records are converted once, and not under the writer's lock."""
+        with self._converting:
+            with self._lock:
+                commit = self.commit
+                pending = {n: t.pending for n, t in self._tables.items() if t.pending}
+                lengths = {n: len(t.chunks) for n, t in self._tables.items()}
+                for name in pending:
+                    self._tables[name].pending = []
+                is_open, orphans = list(self._open.values()), list(self._orphans.values())
+            converted = {name: events_to_table(name, rows) for name, rows in pending.items()}
+            with self._lock:
+                for name, rows in converted.items():
+                    # Before the Arrow rows that came meanwhile: they are of a later commit.
+                    self._tables[name].chunks.insert(lengths[name], rows)
+                    lengths[name] += 1
+                return Snapshot(
+                    commit,
+                    {n: self._tables[n].chunks[:num] for n, num in lengths.items() if num},
+                    {name: list(files) for name, files in self._segments.items()},
+                    is_open,
+                    orphans,
+                )
+
+    def sealed(self, name: str, num_chunks: int, file: str) -> None:
+        """The first chunks of a table are in a segment now."""
+        with self._lock:
+            table = self._tables[name]
+            gone = table.chunks[:num_chunks]
+            table.chunks = table.chunks[num_chunks:]
+            table.num_rows -= sum(rows.num_rows for rows in gone)
+            self._segments.setdefault(name, []).append(file)
+
+    def close_open(self, file: str | None) -> None:
+        """The open collectives were sealed as they were, in ``file``."""
+        with self._lock:
+            self._open.clear()
+            self.is_closed = True
+            if file is not None:
+                self._segments.setdefault("collectives", []).append(file)
+
+    def orphans(self) -> list[CollectiveDone]:
+        """Completions whose entered record is not here."""
+        with self._lock:
+            return list(self._orphans.values())
+
+    def take_orphans(self) -> list[CollectiveDone]:
+        """The orphaned completions, which are somebody else's to keep from now on."""
+        with self._lock:
+            orphans = list(self._orphans.values())
+            self._orphans.clear()
+            return orphans
+
+
+def _is_open(row: Collectives) -> bool:
+    return row.done_seq is None and row.completed is False
+
+
+def _open_mask(rows: pa.Table) -> pa.ChunkedArray:
+    not_completed = pc.fill_null(pc.equal(rows["completed"], pa.scalar(False)), False)
+    return pc.and_(rows["done_seq"].is_null(), not_completed)

@@ -1,0 +1,269 @@
+"""The hot database: batches that are in no Parquet file yet, which seqs are stored, the runs.
+
+One connection, one writer. A commit is one INSERT of whole batches, not one a table: with the twenty
+tables of the schema, an INSERT a table costs 2 to 5 ms each and made a commit of 500 rows take 50 ms
+(docs/decisions/0017). What a batch adds to the marks follows from its rows, so both are durable in one
+transaction.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import duckdb
+import pyarrow as pa
+
+from cascade_runtime.vocabulary.errors import BadUsage
+from collector.hot.sift import Part
+
+DATABASE = "hot.duckdb"
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS journal (
+    commit_no BIGINT, run_id VARCHAR, media_type VARCHAR, body BLOB);
+CREATE TABLE IF NOT EXISTS runs (
+    run_id VARCHAR, state VARCHAR, meta BLOB, first_seen_ns BIGINT, last_seen_ns BIGINT,
+    num_rows BIGINT, commit_no BIGINT, orphans BLOB);
+CREATE TABLE IF NOT EXISTS spans (
+    run_id VARCHAR, rank INTEGER, incarnation INTEGER, kind VARCHAR, first_seq BIGINT,
+    last_seq BIGINT);
+CREATE TABLE IF NOT EXISTS damaged (run_id VARCHAR, rank INTEGER, incarnation INTEGER);
+"""
+_JOURNAL = pa.schema(
+    [
+        ("commit_no", pa.int64()),
+        ("run_id", pa.string()),
+        ("media_type", pa.string()),
+        ("body", pa.binary()),
+    ]
+)
+_SPANS = pa.schema(
+    [
+        ("run_id", pa.string()),
+        ("rank", pa.int32()),
+        ("incarnation", pa.int32()),
+        ("kind", pa.string()),
+        ("first_seq", pa.int64()),
+        ("last_seq", pa.int64()),
+    ]
+)
+
+
+class RunRow(NamedTuple):
+    """A run in the ``runs`` table.
+
+    Attributes:
+        state: ``hot``, ``cold`` (everything is in segments), ``dropped``.
+        meta: its trace.json; None when none was sent.
+        num_rows: stored rows at ``commit_no``.
+        commit_no: everything up to this commit is in the run's folder.
+        orphans: MessagePack of completions whose entered record is missing.
+    """
+
+    run_id: str
+    state: str
+    meta: bytes | None
+    first_seen_ns: int
+    last_seen_ns: int
+    num_rows: int
+    commit_no: int
+    orphans: bytes | None
+
+
+class JournalRow(NamedTuple):
+    """A batch, or what was new in it."""
+
+    commit_no: int
+    run_id: str
+    media_type: str
+    body: bytes
+
+
+SpanRow = tuple[str, int, int, str, int, int]
+"""(run_id, rank, incarnation, ``stored`` or ``covered``, first seq, last seq)"""
+
+
+class Journal:
+    """Opens (or makes) the hot database of a data folder.
+
+    Args:
+        data: the data folder.
+        memory_limit: for DuckDB.
+        checkpoint_bytes: size of the write-ahead log at which it is folded into the file. Replaying
+            233 MB took 1.9 s (docs/decisions/0017).
+
+    Raises:
+        BadUsage: the files are damaged, or another process has them.
+    """
+
+    def __init__(
+        self, data: Path, *, memory_limit: str = "1GB", checkpoint_bytes: int = 256 << 20
+    ) -> None:
+        self.path = data / DATABASE
+        self._config: dict[str, str | bool | int | float | list[str]] = {
+            "storage_compatibility_version": "v1.5.0",
+            "checkpoint_threshold": f"{checkpoint_bytes}B",
+            "memory_limit": memory_limit,
+            "threads": "1",
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+        }
+        self._con = self._connect()
+
+    def _connect(self) -> duckdb.DuckDBPyConnection:
+        try:
+            con = duckdb.connect(str(self.path), config=self._config)
+            con.execute(_SCHEMA)
+        except duckdb.Error as error:
+            raise _cannot_open(self.path, error) from error
+        return con
+
+    def reopen(self) -> None:
+        """Connect anew: after a fatal error nothing else helps.
+
+        Raises:
+            BadUsage: as the constructor.
+        """
+        self.close()
+        self._con = self._connect()
+
+    def close(self) -> None:
+        """Close; the write-ahead log stays when it cannot be folded in."""
+        try:
+            self._con.close()
+        except duckdb.Error:
+            return  # the next start replays the log
+
+    # ---- writing: every call is one transaction --------------------------------------------------
+
+    def commit(self, number: int, parts: Sequence[Part], new_runs: Sequence[RunRow]) -> None:
+        """Make the parts of one group durable under one commit number.
+
+        Raises:
+            duckdb.Error: nothing was stored.
+        """
+        columns = (
+            [number] * len(parts),
+            [part.run_id for part in parts],
+            [part.media_type for part in parts],
+            [part.body for part in parts],
+        )
+        rows = pa.Table.from_arrays(
+            [pa.array(c, f.type) for c, f in zip(columns, _JOURNAL, strict=True)], schema=_JOURNAL
+        )
+
+        def write() -> None:
+            self._insert("journal", rows)
+            self._insert_runs(new_runs)
+
+        self._transaction(write)
+
+    def flushed(
+        self, run: RunRow, spans: Iterable[SpanRow], damaged: Iterable[tuple[int, int]]
+    ) -> None:
+        """Everything of a run up to ``run.commit_no`` is in its folder: forget those batches.
+
+        Raises:
+            duckdb.Error: nothing was changed.
+        """
+        rows = _span_table(spans)
+
+        def write() -> None:
+            key = [run.run_id]
+            self._con.execute(
+                "DELETE FROM journal WHERE run_id = ? AND commit_no <= ?", [*key, run.commit_no]
+            )
+            for table in ("spans", "damaged", "runs"):
+                self._con.execute(f"DELETE FROM {table} WHERE run_id = ?", key)  # noqa: S608
+            self._insert("spans", rows)
+            self._insert_damaged((run.run_id, *actor) for actor in damaged)
+            self._insert_runs([run])
+
+        self._transaction(write)
+
+    def drop(self, run: RunRow) -> None:
+        """Forget everything of a run but that it was dropped."""
+
+        def write() -> None:
+            for table in ("journal", "spans", "damaged", "runs"):
+                self._con.execute(
+                    f"DELETE FROM {table} WHERE run_id = ?",  # noqa: S608
+                    [run.run_id],
+                )
+            self._insert_runs([run])
+
+        self._transaction(write)
+
+    def checkpoint(self) -> None:
+        """Fold the write-ahead log into the file."""
+        self._con.execute("CHECKPOINT")
+
+    # ---- reading, at the start -------------------------------------------------------------------
+
+    def runs(self) -> list[RunRow]:
+        """Every run that was ever seen."""
+        return [RunRow(*row) for row in self._rows("SELECT * FROM runs")]
+
+    def spans(self) -> list[SpanRow]:
+        """What is stored, as of each run's last flush."""
+        return self._rows("SELECT * FROM spans")
+
+    def damaged(self) -> list[tuple[str, int, int]]:
+        """Actors of which acknowledged rows may have been lost in a recovery."""
+        return self._rows("SELECT * FROM damaged")
+
+    def batches(self) -> list[JournalRow]:
+        """The batches that are in no file yet, in the order of their commits."""
+        query = "SELECT * FROM journal ORDER BY commit_no, rowid"
+        return [JournalRow(*row) for row in self._rows(query)]
+
+    def _rows(self, query: str) -> list[Any]:
+        return self._con.execute(query).fetchall()
+
+    # ---- inside ----------------------------------------------------------------------------------
+
+    def _transaction(self, write: Callable[[], None]) -> None:
+        self._con.execute("BEGIN")
+        try:
+            write()
+            self._con.execute("COMMIT")
+        except duckdb.Error:
+            with contextlib.suppress(duckdb.Error):  # a fatal error ended the connection too
+                self._con.execute("ROLLBACK")
+            raise
+
+    def _insert(self, table: str, rows: pa.Table) -> None:
+        if rows.num_rows:
+            self._con.execute(f"INSERT INTO {table} SELECT * FROM rows")  # noqa: S608
+
+    def _insert_runs(self, rows: Sequence[RunRow]) -> None:
+        for row in rows:
+            self._con.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", list(row))
+
+    def _insert_damaged(self, rows: Iterable[tuple[str, int, int]]) -> None:
+        for row in rows:
+            self._con.execute("INSERT INTO damaged VALUES (?, ?, ?)", list(row))
+
+
+def _span_table(spans: Iterable[SpanRow]) -> pa.Table:
+    columns = list(zip(*spans, strict=True)) or [()] * len(_SPANS)
+    arrays = [pa.array(c, f.type) for c, f in zip(columns, _SPANS, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=_SPANS)
+
+
+def _cannot_open(path: Path, error: duckdb.Error) -> BadUsage:
+    text = " ".join(str(error).split())[:300]
+    if "lock" in text.lower() and "Conflicting" in text:
+        return BadUsage(
+            "another process has this data folder open",
+            where=str(path),
+            hint="stop the other collector, or give another --data",
+        )
+    return BadUsage(
+        f"the hot database cannot be opened: {text}",
+        where=str(path),
+        hint=f"cascade recover {path.parent}   (keeps the damaged file, says what is missing)",
+    )

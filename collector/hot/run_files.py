@@ -1,0 +1,160 @@
+"""The Parquet files of one run: segments that never change, a tail, the open collectives.
+
+Every file says which commit it reaches: a segment in its name, tail and open file in their metadata.
+So after a crash at any point it is known, table by table, which journaled batches are in files
+already. A tail becomes a segment by one rename: a reader sees the one or the other.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+from uuid import uuid4
+
+import pyarrow as pa
+
+from cascade_runtime.vocabulary.codec import pack
+from cascade_runtime.vocabulary.events import CollectiveDone, Collectives
+from cascade_runtime.vocabulary.schema import EVENT_TABLES
+from cascade_runtime.vocabulary.spool_format import RECORD, pack_header
+from collector.schema.arrow import arrow_schema
+from collector.schema.rows import events_to_table
+from collector.trace.durable import publish, remove_leftovers, sync_folder
+from collector.trace.parquet_files import in_order, read_file, read_notes, write_parquet
+
+TAIL = "tail.parquet"
+OPEN = "open.parquet"
+_COMMIT = "cascade.commit"
+_SEGMENT = re.compile(r"(\d{12})-[0-9a-f]{32}\.parquet")
+
+
+class TableFiles(NamedTuple):
+    """What lies in one table's folder.
+
+    Attributes:
+        segments: file names.
+        tail: the rows of the tail, None when there is none.
+        commit: the files hold every row of the table up to this commit; 0 when nothing says so.
+    """
+
+    segments: list[str]
+    tail: pa.Table | None
+    commit: int
+
+
+class RunFiles:
+    """Writes and finds the files of one run's events.
+
+    Args:
+        root: the run's trace folder.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def folder(self, table: str) -> Path:
+        """Where a table's files lie."""
+        return self.root / "events" / table
+
+    # ---- writing ---------------------------------------------------------------------------------
+
+    def write_tail(self, table: str, chunks: Sequence[pa.Table], commit: int) -> None:
+        """Put the newest rows of a table into its tail, in place of the old one."""
+        self._write(self.folder(table) / TAIL, pa.concat_tables(chunks), commit)
+
+    def write_segment(self, table: str, chunks: Sequence[pa.Table], commit: int) -> str:
+        """Make the newest rows of a table a segment, in reading order; its file name."""
+        self._write(self.folder(table) / TAIL, in_order(pa.concat_tables(chunks)), commit)
+        return self._seal(table, TAIL, commit)
+
+    def write_open(self, rows: Sequence[Collectives], commit: int) -> None:
+        """Put the open collectives into their file, in place of the old ones."""
+        file = self.folder("collectives") / OPEN
+        if rows or file.exists():
+            self._write(file, events_to_table("collectives", rows), commit)
+
+    def seal_open(self, commit: int) -> str | None:
+        """The open collectives stay as they are: their file becomes a segment. None without any."""
+        file = self.folder("collectives") / OPEN
+        if not file.exists():
+            return None
+        if not self._read(file, "collectives").num_rows:
+            file.unlink()
+            return None
+        return self._seal("collectives", OPEN, commit)
+
+    def write_orphans(self, orphans: Sequence[CollectiveDone]) -> None:
+        """Keep completions of rows that are sealed where readers join them: in the trace's spool."""
+        by_actor: dict[str, list[CollectiveDone]] = {}
+        for done in orphans:
+            by_actor.setdefault(f"{done.rank}-{done.incarnation}", []).append(done)
+        for actor, mine in by_actor.items():
+            folder = self.root / "spool" / actor
+            folder.mkdir(parents=True, exist_ok=True)
+            number = max((int(f.stem) for f in folder.glob("[0-9]*.seg")), default=-1) + 1
+            payloads = b"".join(_framed(pack(done)) for done in mine)
+            data = pack_header(mine[0].seq) + payloads
+            publish(folder / f"{number}.seg", lambda out, data=data: out.write(data))  # type: ignore[misc]
+
+    def _write(self, file: Path, rows: pa.Table, commit: int) -> None:
+        write_parquet(file, rows, {_COMMIT: str(commit)})
+
+    def _seal(self, table: str, name: str, commit: int) -> str:
+        folder = self.folder(table)
+        sealed = f"{commit:012d}-{uuid4().hex}.parquet"
+        (folder / name).rename(folder / sealed)
+        sync_folder(folder)
+        return sealed
+
+    # ---- finding ---------------------------------------------------------------------------------
+
+    def clean(self) -> None:
+        """Remove what a killed collector left half written."""
+        for folder in (self.root, *self.root.glob("events/*"), *self.root.glob("spool/*")):
+            remove_leftovers(folder)
+
+    def find(self, table: str) -> TableFiles:
+        """The files of one table.
+
+        Raises:
+            BadTrace: the tail cannot be read.
+        """
+        folder = self.folder(table)
+        names = sorted(f.name for f in folder.glob("*.parquet"))
+        segments = [name for name in names if name not in (TAIL, OPEN)]
+        commits = [int(found[1]) for name in segments if (found := _SEGMENT.fullmatch(name))]
+        if TAIL not in names:
+            return TableFiles(segments, None, max(commits, default=0))
+        commits.append(_commit_of(folder / TAIL))
+        return TableFiles(segments, self._read(folder / TAIL, table), max(commits))
+
+    def find_all(self) -> dict[str, TableFiles]:
+        """The files of every table that has some."""
+        found = {name: self.find(name) for name in EVENT_TABLES if self.folder(name).is_dir()}
+        return {name: files for name, files in found.items() if files.segments or files.tail}
+
+    def find_open(self) -> tuple[pa.Table, int]:
+        """The open collectives, and the commit that they reach."""
+        file = self.folder("collectives") / OPEN
+        if not file.exists():
+            return arrow_schema("collectives").empty_table(), 0
+        return self._read(file, "collectives"), _commit_of(file)
+
+    def read_segment(self, table: str, name: str, columns: Sequence[str]) -> pa.Table:
+        """Some columns of a segment."""
+        file = self.folder(table) / name
+        return read_file(file, str(file), table, columns)
+
+    def _read(self, file: Path, table: str) -> pa.Table:
+        return read_file(file, str(file), table, arrow_schema(table).names)
+
+
+def _commit_of(file: Path) -> int:
+    return int(read_notes(file).get(_COMMIT, 0))
+
+
+def _framed(payload: bytes) -> bytes:
+    return RECORD.pack(len(payload), zlib.crc32(payload)) + payload
