@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from analyzer import Analysis
-from analyzer.arrow_types import arrow_table
+from analyzer.arrow_types import arrow_table, of_run
 from analyzer.debts import debts_of
 from analyzer.divergence import first_divergence
 from analyzer.explain import event
@@ -55,7 +55,7 @@ def run(source: TraceSource) -> Analysis:
         "suspects": arrow_table("suspects", [_suspect_row(history, a) for a in suspects]),
         "clock_fit": arrow_table("clock_fit", clocks.fit_rows()),
     }
-    return Analysis(report, results)
+    return Analysis(report, {n: of_run(t, source.meta.run_id) for n, t in results.items()})
 
 
 def _fields(struct: Any) -> dict[str, Any]:

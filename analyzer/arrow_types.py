@@ -40,3 +40,9 @@ def arrow_table(table: str, rows: Iterable[Mapping[str, Any]]) -> Any:
         pa.array([row.get(field.name) for row in listed], type=field.type) for field in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def of_run(table: Any, run_id: str) -> Any:
+    """A result table with every row said to be of one run."""
+    place = table.schema.get_field_index("run_id")
+    return table.set_column(place, "run_id", pa.repeat(run_id, table.num_rows))

@@ -85,6 +85,7 @@ def _table(
         "root_rank": pa.array(ranks[named], mask=named < 0),
         "cause": cause,
         "is_open": entries.is_open,
+        "run_id": pa.nulls(len(at)),  # the analysis fills it in, in all tables alike
     }
     schema = arrow_schema("waits")
     arrays = [pa.array(columns[f.name]).cast(f.type) for f in schema]

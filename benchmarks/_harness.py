@@ -21,7 +21,10 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 RESULTS = Path(__file__).parent / "results"
 MIN_REPEATS = 5
-_PACKAGES = ("cascade-timelines", "msgspec", "torch", "duckdb", "pyarrow", "numpy", "numba")
+_PACKAGES = (
+    *("cascade-timelines", "msgspec", "torch", "duckdb", "pyarrow", "numpy", "numba"),
+    *("fastapi", "uvicorn", "uvloop", "httptools", "zstandard", "psycopg"),
+)
 
 
 @dataclass

@@ -28,6 +28,7 @@ from cascade_runtime.vocabulary.regime import Regime
 
 SEGMENT_BYTES = 1 << 20
 MAX_SPOOL_BYTES = 2 << 30
+_RECOUNT_DROPS = 1024
 
 _DROPPED_FIRST = frozenset({"health", "gpu", "compute"})
 _NEVER_DROPPED = frozenset(
@@ -82,6 +83,7 @@ class Recorder:
         self._segment_bytes = segment_bytes
         self._max_bytes = max_spool_bytes
         self._bytes_before = 0
+        self._recount_at = max_spool_bytes // 2
         self._gap_first: int | None = None
         self._gap_tables: set[str] = set()
         self._entries_dropped: set[int] = set()
@@ -299,6 +301,8 @@ class Recorder:
         self._gap_tables.add(table)
         self.num_dropped += 1
         self.seq += 1
+        if self.num_dropped % _RECOUNT_DROPS == 0:
+            self._recount()  # nothing is written, so no roll would notice that there is room again
         return self.seq - 1
 
     def _flush_gap(self) -> bool:
@@ -341,7 +345,24 @@ class Recorder:
         if self._closed:
             return False
         self._close_segment()
+        if self._bytes_before >= self._recount_at:
+            self._recount()
         return self._open_segment(8 + size)
+
+    def _recount(self) -> None:
+        """Count what is in the folder: the agent removes segments that it has shipped."""
+        current = f"{self._number - 1}.seg" if self._map is not None else None
+        total = 0
+        try:
+            with os.scandir(self._dir) as entries:
+                for entry in entries:
+                    if entry.name != current:
+                        total += entry.stat().st_size
+        except FileNotFoundError:
+            return  # one was removed while we looked: count again another time
+        self._bytes_before = total
+        # Not at every roll: a full spool has thousands of files, and this is a training process.
+        self._recount_at = max(self._max_bytes // 2, total + self._max_bytes // 16)
 
     def _open_segment(self, room: int = 0) -> bool:
         size = max(self._segment_bytes, spool_format.HEADER.size + room)

@@ -27,10 +27,16 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, str] = {}
     zygote: str | None = None
     """Socket of a process to fork ranks from (see zygote.py); None starts them afresh."""
+    collector: str | None = None
+    """Address to ship rows to; None leaves them in the spool. Its token is never in here."""
 
     def forking_from(self, zygote: Path) -> JobConfig:
         """The same job with its ranks forked from a zygote."""
         return msgspec.structs.replace(self, zygote=str(zygote))
+
+    def shipping_to(self, collector: str) -> JobConfig:
+        """The same job with its rows shipped to a collector at this address."""
+        return msgspec.structs.replace(self, collector=collector)
 
     def agent_rank(self, index: int) -> int:
         """Agents count after the ranks."""
@@ -57,6 +63,10 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True):
     def journal_path(self, index: int) -> Path:
         """Agent ``index``'s journal."""
         return Path(self.run_dir) / f"agent-{index}.journal"
+
+    def cursor_path(self, index: int) -> Path:
+        """Where agent ``index`` remembers which segments it has shipped."""
+        return Path(self.run_dir) / f"agent-{index}.shipped"
 
     def exit_path(self, actor: Actor) -> Path:
         """Where the launcher notes the exit status of a rank whose agent is gone."""

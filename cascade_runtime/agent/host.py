@@ -59,6 +59,7 @@ from cascade_runtime.agent.reconcile import Reconciler
 from cascade_runtime.agent.refusals import Refusals
 from cascade_runtime.agent.rendezvous import Rendezvous
 from cascade_runtime.agent.rows import AgentRows
+from cascade_runtime.agent.shipping.shipper import Shipper
 from cascade_runtime.agent.trace_file import write_trace_end, write_trace_start
 from cascade_runtime.agent.walk import (
     AskLocal,
@@ -109,6 +110,7 @@ class HostAgent:
         self.judge = Judge(load_policy(config.policy), self.rows, self.reconciler)
         self.rendezvous = Rendezvous(self._tell)
         self.refusals = Refusals(config)
+        self.shipper = Shipper(config, index)
         self.ranks: dict[int, RankProcess] = {}
         self.connections: dict[Actor, asyncio.StreamWriter] = {}
         self.attached: set[Actor] = set()
@@ -147,6 +149,7 @@ class HostAgent:
         self._start_or_adopt()
         if self.walker.log:
             self.judge.install(self.walker.view, self.walker.log, loop.time())
+            self.shipper.start()
         self._remember_deaths()
         self._tick()
         await self._finished.wait()
@@ -194,6 +197,7 @@ class HostAgent:
             await peer.close()
         self.recorder.close()
         self.journal.close()
+        self.shipper.finish()  # last: nobody needs the loop any more
 
     # ---- connections -----------------------------------------------------------------------------
 
@@ -342,6 +346,7 @@ class HostAgent:
 
     def _on_exit(self, process: RankProcess) -> None:
         actor = process.actor
+        self.shipper.actor_ended(actor)
         status = process.status if process.status is not None else 0
         if actor in self._certified:
             return
@@ -582,6 +587,7 @@ class HostAgent:
 
     def _on_installed(self, view: View) -> None:
         self.judge.install(view, self.walker.log, asyncio.get_running_loop().time())
+        self.shipper.start()
         self.rendezvous.install(view.epoch)
         self.recorder.set_view(view.epoch, view.regime)
         if view.proposer == self.actor:
@@ -600,6 +606,7 @@ class HostAgent:
             lowest = min(view.departed)
             if self.config.host_of(lowest.rank) == self.index:
                 write_trace_end(self.config, time.time_ns())
+                self.shipper.run_ended()
 
     def _announce(self, view: View) -> None:
         members = ", ".join(str(m) for m in view.members)

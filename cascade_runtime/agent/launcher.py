@@ -24,6 +24,7 @@ import msgspec
 from cascade_runtime.agent.config import JobConfig, save_config
 from cascade_runtime.agent.journal import Journal, Memory
 from cascade_runtime.agent.rank_process import describe_status
+from cascade_runtime.agent.shipping.settings import check_collector, deadline_s, token
 from cascade_runtime.vocabulary.errors import BadUsage
 from cascade_runtime.vocabulary.identity import Actor
 
@@ -52,11 +53,13 @@ def make_config(
     name: str | None = None,
     env: dict[str, str] | None = None,
     zygote: Path | None = None,
+    collector: str | None = None,
 ) -> JobConfig:
     """A validated config, with the trace folder made.
 
     Raises:
-        BadUsage: fewer than two ranks, more hosts than ranks, no such script, a trace folder in use.
+        BadUsage: fewer than two ranks, more hosts than ranks, no such script, a trace folder in
+            use, a collector's address that is none.
     """
     if num_ranks < 2:
         raise BadUsage(
@@ -73,6 +76,9 @@ def make_config(
     script = Path(command[0])
     if not script.is_file():
         raise BadUsage("no such script", where=str(script), hint="give the path of a Python file")
+    if collector is not None:
+        collector = check_collector(collector)
+        token(), deadline_s()  # what agents would stumble over is said here
     trace_dir = trace_dir.resolve()
     if trace_dir.exists() and (not trace_dir.is_dir() or any(trace_dir.iterdir())):
         raise BadUsage(
@@ -97,6 +103,7 @@ def make_config(
         master_port=_free_port(),
         env=env or {},
         zygote=str(zygote) if zygote else None,
+        collector=collector,
     )
 
 

@@ -14,6 +14,9 @@ from cascade_runtime.vocabulary.scalars import Incarnation, Int64, Ns, Rank, Seq
 CheckVerdict = Literal["ok", "violated", "unknown", "not_checked"]
 Verdict = Literal["ok", "violated", "unknown"]
 
+# Last in every table, and nullable: results of releases that knew no data folder do not have it.
+RunId = Annotated[str | None, Meta(description="the run this row is about; null in old results")]
+
 
 class Result(msgspec.Struct, frozen=True, gc=False):
     """Base of the result tables."""
@@ -30,6 +33,7 @@ class RegimeIntervals(Result, tag="regime_intervals", frozen=True, gc=False):
     start_ns: Annotated[Ns, Meta(description="first row in it")]
     end_ns: Annotated[Ns, Meta(description="first row after it, or the actor's last row")]
     fault: Annotated[FaultEvent | None, Meta(description="that led into it")] = None
+    run_id: RunId = None
 
 
 class Waits(Result, tag="waits", frozen=True, gc=False):
@@ -49,6 +53,7 @@ class Waits(Result, tag="waits", frozen=True, gc=False):
     root_rank: Annotated[Rank | None, Meta(description="who caused it (root blame)")]
     cause: Annotated[str | None, Meta(description="cause label")]
     is_open: Annotated[bool, Meta(description="never completed nor void")]
+    run_id: RunId = None
 
 
 class Violations(Result, tag="violations", frozen=True, gc=False):
@@ -67,6 +72,7 @@ class Violations(Result, tag="violations", frozen=True, gc=False):
     sentence: Annotated[str, Meta(description="what broke, in words")]
     witness: Annotated[str, Meta(description="JSON: ordered events and edges")]
     inferred: Annotated[bool, Meta(description="rests on inferred facts")]
+    run_id: RunId = None
 
 
 class Checks(Result, tag="checks", frozen=True, gc=False):
@@ -78,6 +84,7 @@ class Checks(Result, tag="checks", frozen=True, gc=False):
     num_checked: Annotated[Int64, Meta(description="how many facts were judged")]
     num_violations: Annotated[Int64, Meta(description="not counting inferred ones")]
     reason: Annotated[str | None, Meta(description="why unknown or not checked")]
+    run_id: RunId = None
 
 
 class Suspects(Result, tag="suspects", frozen=True, gc=False):
@@ -88,6 +95,7 @@ class Suspects(Result, tag="suspects", frozen=True, gc=False):
     certain: Annotated[bool, Meta(description="the evidence convicts")]
     why: Annotated[str, Meta(description="one sentence")]
     evidence: Annotated[str, Meta(description="JSON: event refs")]
+    run_id: RunId = None
 
 
 class ClockFit(Result, tag="clock_fit", frozen=True, gc=False):
@@ -98,6 +106,7 @@ class ClockFit(Result, tag="clock_fit", frozen=True, gc=False):
     drift_ppm: Annotated[float | None, Meta(description="parts per million")]
     error_ns: Annotated[Ns | None, Meta(description="bound of the fit's error")]
     connected: Annotated[bool, Meta(description="both-way evidence ties it to the reference")]
+    run_id: RunId = None
 
 
 RESULT_TYPES: tuple[type[Result], ...] = (

@@ -7,11 +7,10 @@ sender goes on above what is stored, the stretch between was acknowledged and lo
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import cast
+from collections.abc import Callable, Iterable
 
-from cascade_runtime.vocabulary.events import CollectiveDone, Gaps, Record
-from collector.hot.run import Run
+from cascade_runtime.vocabulary.events import CollectiveDone, Event, Gaps, Record
+from collector.hot.run import ANY_ACTOR, Run
 from collector.hot.sift import Part
 from collector.hot.spans import Known
 from collector.schema.rows import table_to_events
@@ -22,39 +21,61 @@ ActorPair = tuple[int, int]
 
 
 def bridge(run: Run, batch: Batch, known_of: Callable[[ActorPair], Known]) -> list[Part]:
-    """Gaps rows for the damaged actors that go on in this batch; the hole is known then."""
-    lowest: dict[ActorPair, Record] = {}
-    for record in _records(batch):
+    """Gaps rows for the damaged actors that go on in this batch; their holes are known then."""
+    lowest: dict[ActorPair, Event] = {}
+    for record in _rows(batch):
         actor = (record.rank, record.incarnation)
-        if record.run_id != run.run_id or actor not in run.damaged:
+        if record.run_id != run.run_id or not is_damaged(run, actor):
             continue
-        if type(record) is not CollectiveDone and record.seq > known_of(actor).last:
+        if record.seq > known_of(actor).last:
             lower = lowest.get(actor)
             lowest[actor] = record if lower is None or record.seq < lower.seq else lower
     parts = []
-    for actor, record in lowest.items():
-        known = known_of(actor)
-        first, last = known.last + 1, record.seq - 1
+    for actor, row in lowest.items():
         run.damaged = run.damaged - {actor}
-        if first > last:
-            continue
-        known.stored.add(first, first)  # the row itself
-        known.covered.add(first, last)
-        gap: list[Record] = [_gap(record, first, last)]  # type: ignore[arg-type]
-        parts.append(Part(run.run_id, MSGPACK, encode_msgpack(gap), gap, None, 1, 0, [actor]))
+        known = known_of(actor)
+        gaps = gaps_rows(known, row.seq, row)
+        if gaps:
+            parts.append(part_of(run.run_id, actor, gaps))
     return parts
 
 
-def _records(batch: Batch) -> list[Record]:
+def is_damaged(run: Run, actor: ActorPair) -> bool:
+    """True when acknowledged rows of the actor may have been lost."""
+    return actor in run.damaged or (ANY_ACTOR in run.damaged and actor not in run.known)
+
+
+def gaps_rows(known: Known, below: int, like: Event) -> list[Record]:
+    """A gaps row for each hole below a seq; they are in ``known`` then.
+
+    Args:
+        known: of the actor.
+        below: rows from here on are not missing.
+        like: a row of the actor; time and group are taken from it.
+    """
+    gaps: list[Record] = []
+    for first, last in known.holes(below):
+        known.stored.add(first, first)  # the row itself
+        known.covered.add(first, last)
+        gaps.append(_gap(like, first, last))
+    return gaps
+
+
+def part_of(run_id: str, actor: ActorPair, rows: list[Record]) -> Part:
+    """Rows of ours as a part of a commit."""
+    return Part(run_id, MSGPACK, encode_msgpack(rows), rows, None, len(rows), 0, [actor])
+
+
+def _rows(batch: Batch) -> Iterable[Event]:
     if batch.records is not None:
-        return batch.records
-    rows: list[Record] = []
+        return [record for record in batch.records if not isinstance(record, CollectiveDone)]
+    rows: list[Event] = []
     for name, table in (batch.tables or {}).items():
-        rows += cast("list[Record]", table_to_events(name, table))
+        rows += table_to_events(name, table)
     return rows
 
 
-def _gap(after: Gaps, first: int, last: int) -> Gaps:
+def _gap(after: Event, first: int, last: int) -> Gaps:
     """The row takes the first missing seq; its time is that of the row behind the hole."""
     return Gaps(
         after.run_id, after.rank, after.incarnation, first, after.group_id, None, None, None,

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
-from collections.abc import Iterable
 from pathlib import Path
 
-import msgspec
-
-from cascade_runtime.vocabulary.events import CollectiveDone
-from collector.data_folder import run_folder
-from collector.hot.hot_rows import HotRows
+from collector.data_folder import run_folder, runs_folder
 from collector.hot.journal import Journal, JournalRow, RunRow
+from collector.hot.restore import restore
 from collector.hot.run import Run
-from collector.hot.sift import sift
 from collector.storage._interface import NoSuchRun, RunDropped
-from collector.wire.decode import decode
-
-_orphans = msgspec.msgpack.Decoder(list[CollectiveDone])
 
 
 class Catalog:
@@ -32,6 +25,7 @@ class Catalog:
         self._lock = threading.Lock()
         self._runs: dict[str, Run] = {}
         self._dropped: set[str] = set()
+        self._latest_ns = 0
 
     def find(self, run_id: str) -> Run:
         """One run.
@@ -85,17 +79,36 @@ class Catalog:
             runs = list(self._runs.values())
         return sorted(runs, key=lambda run: run.first_seen_ns, reverse=True)
 
+    def num_hot_rows(self) -> int:
+        """Rows in memory of the runs that rows may come for."""
+        with self._lock:
+            runs = [run for run in self._runs.values() if run.state == "hot"]
+        return sum(run.rows.num_rows for run in runs)
+
+    def now(self, wall_ns: int) -> int:
+        """The wall clock, but never back: a run that comes later is not older than those before."""
+        with self._lock:
+            self._latest_ns = max(wall_ns, self._latest_ns + 1)
+            return self._latest_ns
+
     def load(self, journal: Journal) -> int:
         """Read what an earlier collector left; the highest commit number that was given.
 
         Raises:
-            BadTrace: a tail cannot be read.
+            BadTrace: a file of a run cannot be read.
         """
-        for row in journal.runs():
+        rows = {row.run_id: row for row in journal.runs()}
+        batches: dict[str, list[JournalRow]] = {}
+        highest = max((row.commit_no for row in rows.values()), default=0)
+        for batch in journal.batches():
+            batches.setdefault(batch.run_id, []).append(batch)
+            highest = max(highest, batch.commit_no)
+        for run_id, row in rows.items():
+            self._latest_ns = max(self._latest_ns, row.first_seen_ns, row.last_seen_ns)
             if row.state == "dropped":
-                self._dropped.add(row.run_id)
+                self._dropped.add(run_id)
             else:
-                self._runs[row.run_id] = Run(row, run_folder(self._data, row.run_id))
+                self._runs[run_id] = Run(row, run_folder(self._data, run_id))
         for run_id, rank, incarnation, kind, first, last in journal.spans():
             if run_id in self._runs:
                 known = self._runs[run_id].known_of((rank, incarnation))
@@ -103,59 +116,17 @@ class Catalog:
         for run_id, rank, incarnation in journal.damaged():
             if run_id in self._runs:
                 self._runs[run_id].damaged.add((rank, incarnation))
-        orphans = {row.run_id: row.orphans for row in journal.runs() if row.orphans}
-        batches: dict[str, list[JournalRow]] = {}
-        highest = max((run.flushed_commit for run in self._runs.values()), default=0)
-        for batch in journal.batches():
-            batches.setdefault(batch.run_id, []).append(batch)
-            highest = max(highest, batch.commit_no)
         for run_id, run in self._runs.items():
             left = batches.get(run_id, [])
-            if run.state == "hot" or left:
+            highest = max(highest, restore(run, rows[run_id].orphans, left))
+            if left or run.num_published:
                 run.state = "hot"
-                highest = max(highest, restore(run, orphans.get(run_id), left))
-            else:
-                found = run.files.find_all()
-                run.rows = HotRows({name: files.segments for name, files in found.items()})
-                run.rows.is_closed = True
+        self._clean()
         return highest
 
-
-def restore(run: Run, orphans: bytes | None, left: Iterable[JournalRow]) -> int:
-    """Bring a run's newest rows back into memory: its tails, then batches that are in no file.
-
-    Args:
-        run: its spans are those of its last flush; they grow by the batches.
-        orphans: MessagePack of the orphaned completions at that flush.
-        left: journaled batches of the run, in the order of their commits.
-
-    Returns:
-        The highest commit that its files or batches name.
-    """
-    run.files.clean()
-    found = run.files.find_all()
-    run.rows = HotRows({name: list(files.segments) for name, files in found.items()})
-    commits = {name: files.commit for name, files in found.items()}
-    for name, files in found.items():
-        if files.tail is not None:
-            run.rows.put_table(name, files.tail)
-            run.num_published[name] = files.tail.num_rows
-    still_open, open_commit = run.files.find_open()
-    run.rows.put_open(still_open)
-    if orphans:
-        run.rows.put_records(_orphans.decode(orphans))
-    highest = max([run.flushed_commit, open_commit, *commits.values()])
-    for batch in left:
-        _replay(run, batch, commits, open_commit)
-        highest = max(highest, batch.commit_no)
-    run.rows.commit = highest
-    return highest
-
-
-def _replay(run: Run, row: JournalRow, commits: dict[str, int], open_commit: int) -> None:
-    """Add the rows of a journaled batch that no file has (see run_files)."""
-    batch = decode(row.media_type, row.body)
-    # Only for what is known of the actors: the journal holds nothing twice.
-    for part in sift(batch, lambda key: run.known_of(key[1:]).stored, lambda done: True):
-        run.cover(part)
-    run.rows.replay(row.commit_no, batch, commits, open_commit)
+    def _clean(self) -> None:
+        """Remove folders of dropped runs that a killed collector left behind."""
+        for run_id in self._dropped:
+            shutil.rmtree(run_folder(self._data, run_id), ignore_errors=True)
+        for folder in runs_folder(self._data).glob(".dropped-*"):
+            shutil.rmtree(folder, ignore_errors=True)

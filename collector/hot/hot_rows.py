@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -62,19 +62,13 @@ class HotRows:
         self._open: dict[CollectiveKey, Collectives] = {}
         self._orphans: dict[CollectiveKey, CollectiveDone] = {}
         self.commit = 0
-        self.is_closed = False
-        """True once open collectives were sealed as they were: completions are orphans then."""
 
     @property
     def num_rows(self) -> int:
-        """Rows held here."""
+        """Rows held here, completions without their row included."""
         with self._lock:
-            return sum(t.num_rows for t in self._tables.values()) + len(self._open)
-
-    def num_rows_of(self, table: str) -> int:
-        """Rows of one table held here, open collectives left out."""
-        with self._lock:
-            return self._tables[table].num_rows if table in self._tables else 0
+            sealable = sum(t.num_rows for t in self._tables.values())
+            return sealable + len(self._open) + len(self._orphans)
 
     def tables(self) -> list[str]:
         """Tables that have rows here."""
@@ -82,27 +76,32 @@ class HotRows:
             names = [name for name, table in self._tables.items() if table.num_rows]
             return names + ["collectives"] * (bool(self._open) and "collectives" not in names)
 
-    def wants_done(self, done: CollectiveDone) -> bool:
-        """True when a completion says something new."""
-        key = key_of(done)
-        return key in self._open or (self.is_closed and key not in self._orphans)
+    def is_open(self, key: CollectiveKey) -> bool:
+        """True for a collective that waits for its completion."""
+        with self._lock:
+            return key in self._open
+
+    def is_orphan(self, key: CollectiveKey) -> bool:
+        """True when the completion is here already, and its row is not."""
+        with self._lock:
+            return key in self._orphans
 
     # ---- in --------------------------------------------------------------------------------------
 
-    def apply(self, commit: int, part: Part) -> None:
-        """Add the rows of a part that is durable now."""
+    def apply(self, commit: int, parts: Sequence[Part]) -> None:
+        """Add all that one commit made durable, in one step: a snapshot holds whole commits."""
         with self._lock:
             self.commit = commit
-            if part.records is not None:
-                self._add_records(part.records)
-            for name, rows in (part.tables or {}).items():
-                self._add_table(name, rows)
+            for part in parts:
+                if part.records is not None:
+                    self._add_records(part.records)
+                for name, rows in (part.tables or {}).items():
+                    self._add_table(name, rows)
 
     def put_table(self, name: str, rows: pa.Table) -> None:
         """Add rows that came from a file, when a run is opened again."""
         with self._lock:
-            if rows.num_rows:
-                self._chunk(name, rows)
+            self._chunk(name, rows)
 
     def put_open(self, rows: pa.Table) -> None:
         """Add open collectives that came from their file, when a run is opened again."""
@@ -126,34 +125,44 @@ class HotRows:
             commits: by table, the commit up to which files hold its rows (open collectives apart).
             open_commit: the same for the file of open collectives.
         """
+        in_files = {name for name, upto in commits.items() if commit <= upto}
         with self._lock:
-            for name, sent in (batch.tables or {}).items():
-                rows = sent
-                if name == "collectives" and commit > open_commit:
-                    rows = self._enter_open(sent)
-                elif name == "collectives":
-                    rows = sent.filter(pc.invert(_open_mask(sent)))
-                if commit > commits.get(name, 0) and rows.num_rows:
-                    self._chunk(name, rows)
+            # Collectives are joined again whether the joined rows are in a file or not: what is
+            # open in the end depends on it.
+            num_joined = self._num_rows_of("collectives")
+            if commit > open_commit:
+                for record in batch.records or ():
+                    if _opens_or_closes(record):
+                        self._add_records([record])
+                    else:
+                        self._heed(record)
+                if batch.tables and "collectives" in batch.tables:
+                    self._enter_open(batch.tables["collectives"])
+            if "collectives" in in_files:
+                self._take_back("collectives", num_joined)
             for record in batch.records or ():
-                self._replay_record(commit, record, commits, open_commit)
+                if not _opens_or_closes(record) and _NAMES[type(record)] not in in_files:
+                    self._put(record)  # type: ignore[arg-type]
+            for name, sent in (batch.tables or {}).items():
+                if name not in in_files:
+                    is_open = _open_mask(sent) if name == "collectives" else None
+                    rows = sent if is_open is None else sent.filter(pc.invert(is_open))
+                    self._chunk(name, rows)
 
-    def _replay_record(
-        self, commit: int, record: Record, commits: Mapping[str, int], open_commit: int
-    ) -> None:
-        joins = type(record) is CollectiveDone or (type(record) is Collectives and _is_open(record))
-        if not joins:
-            name = _NAMES[type(record)]
-            if commit > commits.get(name, 0):
-                self._add_records([record])
-            return
-        if commit <= open_commit:
-            return
-        before = self._tables["collectives"].num_rows if "collectives" in self._tables else 0
-        self._add_records([record])
-        if commit <= commits.get("collectives", 0):
-            # Whatever this completed is in a file already.
-            self._take_back("collectives", before)
+    def forget_done(self, orphans: Iterable[CollectiveDone]) -> None:
+        """These completions are kept elsewhere, or their rows turned out to be in files."""
+        with self._lock:
+            for done in orphans:
+                self._orphans.pop(key_of(done), None)
+
+    def completions_lost(self, actors: Collection[tuple[int, int]]) -> None:
+        """Whether open collectives of these actors completed is not known any more."""
+        with self._lock:
+            for rank, incarnation in actors:
+                self._completions_lost(rank, incarnation)
+
+    def _num_rows_of(self, name: str) -> int:
+        return self._tables[name].num_rows if name in self._tables else 0
 
     def _take_back(self, name: str, num_rows: int) -> None:
         table = self._tables.get(name)
@@ -173,20 +182,26 @@ class HotRows:
             kind = type(record)
             if kind is CollectiveDone:
                 self._done(record)  # type: ignore[arg-type]
-            elif kind is Collectives and _is_open(record):  # type: ignore[arg-type]
-                self._enter(record)  # type: ignore[arg-type]
+            elif _opens_or_closes(record):
+                # A record says that it was entered; that it never completed is true until it does.
+                self._enter(msgspec.structs.replace(record, completed=False))  # type: ignore[arg-type]
             else:
-                if kind is Gaps and record.reason == "corrupt":  # type: ignore[union-attr]
-                    self._completions_lost(record.rank, record.incarnation)
+                self._heed(record)
                 self._put(record)  # type: ignore[arg-type]
+
+    def _heed(self, record: Record) -> None:
+        """A gap that is due to damage may have swallowed completions."""
+        if type(record) is Gaps and record.reason == "corrupt":
+            self._completions_lost(record.rank, record.incarnation)
 
     def _add_table(self, name: str, rows: pa.Table) -> None:
         if name == "collectives":
             rows = self._enter_open(rows)
-        if rows.num_rows:
-            self._chunk(name, rows)
+        self._chunk(name, rows)
 
     def _chunk(self, name: str, rows: pa.Table) -> None:
+        if not rows.num_rows:
+            return
         table = self._tables.setdefault(name, _Table())
         table.chunks.append(rows)
         table.num_rows += rows.num_rows
@@ -213,10 +228,9 @@ class HotRows:
 
     def _completions_lost(self, rank: int, incarnation: int) -> None:
         """Completions up to here may be lost: what is open is not known to hang (docs/spool.md)."""
-        for key, entered in list(self._open.items()):
+        for key, entered in self._open.items():
             if (entered.rank, entered.incarnation) == (rank, incarnation):
-                del self._open[key]
-                self._put(msgspec.structs.replace(entered, completed=None))
+                self._open[key] = msgspec.structs.replace(entered, completed=None)
 
     # ---- out -------------------------------------------------------------------------------------
 
@@ -230,7 +244,13 @@ class HotRows:
                 for name in pending:
                     self._tables[name].pending = []
                 is_open, orphans = list(self._open.values()), list(self._orphans.values())
-            converted = {name: events_to_table(name, rows) for name, rows in pending.items()}
+            try:
+                converted = {name: events_to_table(name, rows) for name, rows in pending.items()}
+            except BaseException:
+                with self._lock:  # they must not be missing from the next snapshot
+                    for name, rows in pending.items():
+                        self._tables[name].pending[:0] = rows
+                raise
             with self._lock:
                 for name, rows in converted.items():
                     # Before the Arrow rows that came meanwhile: they are of a later commit.
@@ -253,31 +273,20 @@ class HotRows:
             table.num_rows -= sum(rows.num_rows for rows in gone)
             self._segments.setdefault(name, []).append(file)
 
-    def close_open(self, file: str | None) -> None:
-        """The open collectives were sealed as they were, in ``file``."""
-        with self._lock:
-            self._open.clear()
-            self.is_closed = True
-            if file is not None:
-                self._segments.setdefault("collectives", []).append(file)
-
     def orphans(self) -> list[CollectiveDone]:
         """Completions whose entered record is not here."""
         with self._lock:
             return list(self._orphans.values())
 
-    def take_orphans(self) -> list[CollectiveDone]:
-        """The orphaned completions, which are somebody else's to keep from now on."""
-        with self._lock:
-            orphans = list(self._orphans.values())
-            self._orphans.clear()
-            return orphans
 
-
-def _is_open(row: Collectives) -> bool:
-    return row.done_seq is None and row.completed is False
+def _opens_or_closes(record: Record) -> bool:
+    """True for the two records that make one row: a collective that is entered, its completion."""
+    if type(record) is Collectives:
+        return record.done_seq is None and not record.completed
+    return type(record) is CollectiveDone
 
 
 def _open_mask(rows: pa.Table) -> pa.ChunkedArray:
+    """Whole rows that are open. Null is not: whether they completed was lost before."""
     not_completed = pc.fill_null(pc.equal(rows["completed"], pa.scalar(False)), False)
     return pc.and_(rows["done_seq"].is_null(), not_completed)

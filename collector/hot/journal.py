@@ -17,6 +17,8 @@ import duckdb
 import pyarrow as pa
 
 from cascade_runtime.vocabulary.errors import BadUsage
+from collector.data_folder import runs_folder
+from collector.hot.aside import is_unfinished
 from collector.hot.sift import Part
 
 DATABASE = "hot.duckdb"
@@ -121,14 +123,22 @@ class Journal:
             raise _cannot_open(self.path, error) from error
         return con
 
-    def reopen(self) -> None:
+    def reopen(self, last_commit: int) -> None:
         """Connect anew: after a fatal error nothing else helps.
+
+        Whether a commit that failed is durable is not known, and its sender was told no; so what
+        there is of it is removed, or the rows would be there twice when they are sent again.
+
+        Args:
+            last_commit: the last commit that was acknowledged.
 
         Raises:
             BadUsage: as the constructor.
+            duckdb.Error: it fails again.
         """
         self.close()
         self._con = self._connect()
+        self._con.execute("DELETE FROM journal WHERE commit_no > ?", [last_commit])
 
     def close(self) -> None:
         """Close; the write-ahead log stays when it cannot be folded in."""
@@ -176,7 +186,7 @@ class Journal:
             self._con.execute(
                 "DELETE FROM journal WHERE run_id = ? AND commit_no <= ?", [*key, run.commit_no]
             )
-            for table in ("spans", "damaged", "runs"):
+            for table in ("spans", "damaged"):
                 self._con.execute(f"DELETE FROM {table} WHERE run_id = ?", key)  # noqa: S608
             self._insert("spans", rows)
             self._insert_damaged((run.run_id, *actor) for actor in damaged)
@@ -184,11 +194,28 @@ class Journal:
 
         self._transaction(write)
 
+    def put_meta(self, run: RunRow) -> None:
+        """Store the run's trace.json; of a run that is there, commit and orphans stay as they are.
+
+        Raises:
+            duckdb.Error: nothing was changed.
+        """
+
+        def write() -> None:
+            changed = self._con.execute(
+                "UPDATE runs SET state = ?, meta = ?, last_seen_ns = ? WHERE run_id = ?",
+                [run.state, run.meta, run.last_seen_ns, run.run_id],
+            ).fetchall()
+            if not changed[0][0]:
+                self._insert_runs([run])
+
+        self._transaction(write)
+
     def drop(self, run: RunRow) -> None:
         """Forget everything of a run but that it was dropped."""
 
         def write() -> None:
-            for table in ("journal", "spans", "damaged", "runs"):
+            for table in ("journal", "spans", "damaged"):
                 self._con.execute(
                     f"DELETE FROM {table} WHERE run_id = ?",  # noqa: S608
                     [run.run_id],
@@ -241,11 +268,34 @@ class Journal:
 
     def _insert_runs(self, rows: Sequence[RunRow]) -> None:
         for row in rows:
+            self._con.execute("DELETE FROM runs WHERE run_id = ?", [row.run_id])
             self._con.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", list(row))
 
     def _insert_damaged(self, rows: Iterable[tuple[str, int, int]]) -> None:
         for row in rows:
             self._con.execute("INSERT INTO damaged VALUES (?, ?, ?)", list(row))
+
+
+def open_journal(data: Path) -> Journal:
+    """The journal of a data folder; a new one only where there is no run yet.
+
+    Raises:
+        BadUsage: it is damaged; it is gone and there are runs, of which it knew more than their files.
+    """
+    if is_unfinished(data):
+        raise BadUsage(
+            "a recovery of this data folder was cut short",
+            where=str(data),
+            hint=f"cascade recover {data}   (goes on with it)",
+        )
+    runs = runs_folder(data)
+    if not (data / DATABASE).exists() and any(not f.name.startswith(".") for f in runs.glob("*")):
+        raise BadUsage(
+            "the hot database is gone, and there are runs",
+            where=str(data / DATABASE),
+            hint=f"cascade recover {data}   (makes a new one from the runs' files)",
+        )
+    return Journal(data)
 
 
 def _span_table(spans: Iterable[SpanRow]) -> pa.Table:

@@ -34,25 +34,26 @@ def live_query(runs: Iterable[Run], sql: str) -> pa.Table:
         BadUsage: the statement fails; DuckDB's message is in it.
     """
     wanted = set(re.findall(r"\w+", sql.lower()))
-    views = needed(data_views("", (), run=EVERY_RUN), [n for n in wanted if n in _VIEWS])
+    views = needed(_VIEWS, [name for name in wanted if name in _VIEWS])
     names = [view.name for view in views]
     seen = [_Seen(run, run.rows.snapshot()) for run in runs] if names else []
     with duckdb.connect(config={"threads": "2"}) as db:
-        for view in views:
-            if view.name in EVENT_TABLES:
-                db.register(f"_hot_{view.name}", _hot(view.name, seen))
-                db.execute(_event_view(view.name, seen))
-            elif view.name in TABLES:
-                db.execute(_result_view(view.name, seen))
-            else:
-                db.execute(view.sql)
         try:
+            for view in views:
+                if view.name in EVENT_TABLES:
+                    db.register(f"_hot_{view.name}", _hot(view.name, seen))
+                    db.execute(_event_view(view.name, seen))
+                elif view.name in TABLES:
+                    db.execute(_result_view(view.name, seen))
+                else:
+                    db.execute(view.sql)
             return db.sql(sql).to_arrow_table()
         except (duckdb.Error, AttributeError) as error:
             raise BadUsage(f"the statement fails: {error}", where="sql") from error
 
 
-_VIEWS = frozenset(data_views("", ()))
+_VIEWS = data_views("", (), run=EVERY_RUN)
+"""Read once: the named views lie in files."""
 
 
 def _hot(name: str, seen: Sequence[_Seen]) -> pa.Table:

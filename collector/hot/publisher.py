@@ -6,17 +6,22 @@ import logging
 import shutil
 import threading
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
 import pyarrow as pa
 
 from cascade_runtime.vocabulary.errors import CascadeError
+from cascade_runtime.vocabulary.events import CollectiveDone
 from collector.hot.catalog import Catalog
+from collector.hot.hot_rows import Snapshot
 from collector.hot.journal import Journal, RunRow
 from collector.hot.options import StoreOptions
 from collector.hot.run import Run
 from collector.hot.writer import Writer
+from collector.storage._interface import RunDropped, StoreDown
 from collector.trace.durable import publish as write_file
 from collector.trace.trace_writer import write_views
 
@@ -46,7 +51,7 @@ class Publisher:
         self._options = options
         self._on_new_files = on_new_files
         self._wake = threading.Event()
-        self._stopping = False
+        self._stopping = self._ended = False
         self.num_segments = 0
         self.problem: str | None = None
         self._thread = threading.Thread(target=self._run, name="cascade-publisher", daemon=True)
@@ -56,11 +61,18 @@ class Publisher:
         """Publish now."""
         self._wake.set()
 
-    def stop(self) -> None:
+    def stop(self, deadline_s: float) -> None:
         """End the thread; ``publish`` still works."""
         self._stopping = True
         self._wake.set()
-        self._thread.join()
+        self._thread.join(deadline_s)
+
+    def end(self, deadline_s: float) -> None:
+        """No folder is written from now on; waits for those that are being written."""
+        self._ended = True
+        for run in self._catalog.all():
+            if run.publishing.acquire(timeout=deadline_s):
+                run.publishing.release()
 
     def publish_all(self) -> None:
         """Publish every run that has something new, seal those that are over, drop the oldest.
@@ -68,46 +80,48 @@ class Publisher:
         A run that cannot be written is tried again next time; ``problem`` says why.
         """
         problem = None
+        # More rows in memory than half of what is allowed: many small segments are the lesser evil.
+        crowded = self._catalog.num_hot_rows() > self._options.max_hot_rows // 2
         for run in self._catalog.all():
             try:
                 over = self._is_over(run)
-                if over or run.meta_changed or run.rows.commit > run.flushed_commit:
-                    self.publish(run, whole=over)
-            except (OSError, pa.ArrowException, CascadeError) as error:
+                packed = crowded and run.state == "hot" and run.rows.num_rows > 0
+                if over or packed or run.has_news:
+                    self.publish(run, whole=over, segment_rows=1 if packed else None)
+            except RunDropped:
+                continue
+            except Exception as error:  # whatever it is, the other runs are not to suffer
                 problem = f"run {run.run_id[:100]} cannot be written: {error}"
                 _log.error("%s", problem)
         self.problem = problem
         self._retire()
 
-    def publish(self, run: Run, *, whole: bool = False) -> None:
-        """Bring a run's rows into its folder; ``whole``: as segments only, the open ones too.
+    def publish(self, run: Run, *, whole: bool = False, segment_rows: int | None = None) -> None:
+        """Bring a run's rows into its folder.
+
+        Args:
+            run: the run.
+            whole: make segments of all rows; nothing more is expected.
+            segment_rows: make a segment of a table from this many rows on; the option's by default.
 
         Raises:
             OSError, pyarrow.ArrowException, CascadeError: what is not in the folder is in the journal.
         """
         with run.publishing:
+            self._check(run)
+            if not (whole or segment_rows or run.has_news):
+                return
+            least = 1 if whole else segment_rows or self._options.segment_rows
             snapshot = run.rows.snapshot()
-            before = set(run.num_published) | set(snapshot.segments)
             for name, chunks in snapshot.tables.items():
-                self._publish_table(run, name, chunks, snapshot.commit, whole=whole)
+                self._publish_table(run, name, chunks, snapshot.commit, least)
             run.files.write_open(snapshot.open, snapshot.commit)
-            orphans = snapshot.orphans
-            if whole:
-                run.rows.close_open(run.files.seal_open(snapshot.commit))
-                run.files.write_orphans(run.rows.take_orphans())
-                orphans, run.state = [], "cold"
+            told, kept = self._part_orphans(snapshot.orphans)
+            run.files.write_orphans(told)
             self._write_meta(run)
-            if set(snapshot.tables) - before or not (run.files.root / "views.sql").exists():
-                write_views(run.files.root)
-                self._on_new_files()
-
-            def flushed() -> None:
-                self._journal.flushed(
-                    run.row(snapshot.commit, orphans), run.span_rows(), run.damaged
-                )
-                run.flushed_commit = snapshot.commit
-
-            self._writer.do(flushed).result()
+            self._write_views(run, snapshot)
+            self._writer.do(partial(self._flush, run, snapshot.commit, kept, whole)).result()
+            run.rows.forget_done(told)
 
     def drop(self, run: Run) -> None:
         """Delete a run: first it is refused and forgotten, then its folder goes."""
@@ -120,12 +134,14 @@ class Publisher:
             self._catalog.drop(run.run_id)
 
         with run.publishing:
+            self._check(run)
             self._writer.do(forget).result()
             root = run.files.root
             if root.exists():
                 gone = root.with_name(f".dropped-{uuid4().hex}")
                 root.rename(gone)
                 shutil.rmtree(gone, ignore_errors=True)
+        self._on_new_files()
 
     # ---- inside ----------------------------------------------------------------------------------
 
@@ -134,13 +150,26 @@ class Publisher:
             self._wake.wait(self._options.publish_every_s)
             self._wake.clear()
             if not self._stopping:
-                self.publish_all()
+                self._publish_all_safely()
+
+    def _publish_all_safely(self) -> None:
+        try:
+            self.publish_all()
+        except Exception as error:  # the thread must live: without it rows pile up in memory
+            self.problem = f"the publisher failed: {error}"
+            _log.exception("the publisher failed")
+
+    def _check(self, run: Run) -> None:
+        if self._ended:
+            raise StoreDown("the store is closed")
+        if self._catalog.is_dropped(run.run_id):
+            raise RunDropped("this run was dropped", where=run.run_id[:200])
 
     def _publish_table(
-        self, run: Run, name: str, chunks: list[pa.Table], commit: int, *, whole: bool
+        self, run: Run, name: str, chunks: list[pa.Table], commit: int, least: int
     ) -> None:
         num_rows = sum(rows.num_rows for rows in chunks)
-        if whole or num_rows >= self._options.segment_rows:
+        if num_rows >= least:
             file = run.files.write_segment(name, chunks, commit)
             run.rows.sealed(name, len(chunks), file)
             run.num_published.pop(name, None)
@@ -149,19 +178,59 @@ class Publisher:
             run.files.write_tail(name, chunks, commit)
             run.num_published[name] = num_rows
 
+    def _part_orphans(
+        self, orphans: list[CollectiveDone]
+    ) -> tuple[list[CollectiveDone], list[CollectiveDone]]:
+        """Completions without a row: those that go into the trace's spool, those that stay here.
+
+        Here they are joined when the row comes after all; a sender that only ever sends completions
+        shall not fill the memory with them.
+        """
+        most = self._options.segment_rows
+        return ([], orphans) if len(orphans) <= most else (orphans[:-most], orphans[-most:])
+
     def _write_meta(self, run: Run) -> None:
-        file = run.files.root / "trace.json"
-        text = run.meta_text
-        if run.meta_changed or run.meta_json is None:
-            run.meta_changed = False
+        if not run.meta_changed and run.meta_json is not None:
+            return
+        run.meta_changed = False  # before it is read: one that is sent meanwhile comes next time
+        try:
+            file, text = run.files.root / "trace.json", run.meta_text
             if not file.exists() or file.read_bytes() != text:
+                file.parent.mkdir(parents=True, exist_ok=True)
                 write_file(file, lambda out: out.write(text))
+        except BaseException:
+            run.meta_changed = True
+            raise
+
+    def _write_views(self, run: Run, snapshot: Snapshot) -> None:
+        """views.sql names the tables that have files, so a table's first file changes it."""
+        tables = {*snapshot.tables, *snapshot.segments, *(["collectives"] if snapshot.open else [])}
+        if tables - run.viewed or not (run.files.root / "views.sql").exists():
+            write_views(run.files.root)
+            self._on_new_files()
+            run.viewed = run.viewed | tables
+
+    def _flush(self, run: Run, commit: int, orphans: list[CollectiveDone], whole: bool) -> None:
+        """In the writer thread: the journal forgets what is in the folder."""
+        if self._catalog.is_dropped(run.run_id):
+            return
+        before = run.state
+        over = whole and run.rows.commit == commit and not run.meta_changed
+        run.state = "cold" if over else "hot"
+        try:
+            self._journal.flushed(run.row(commit, orphans), run.span_rows(), run.damaged)
+        except BaseException:
+            run.state = before
+            raise
+        run.flushed_commit = commit
 
     def _is_over(self, run: Run) -> bool:
         """An ended run that has been quiet: nothing more is expected."""
         if run.state == "cold" or run.meta_json is None or run.meta.ended_ns is None:
             return False
-        return self._options.mono_s() - run.last_row_s >= self._options.idle_s
+        return run.last_row_s is None or (
+            self._options.mono_s() - run.last_row_s >= self._options.idle_s
+        )
 
     def _retire(self) -> None:
         """Drop runs by age, then the oldest while all are too large; never one that is live."""
@@ -188,9 +257,15 @@ class Publisher:
             _log.error("run %s cannot be dropped: %s", run.run_id[:100], error)
 
     def _is_idle(self, run: Run) -> bool:
-        """Nothing came for a day: a run that never said its end."""
+        """Nothing came for a day: a run that never said its end. Both clocks must say so."""
+        if run.last_row_s is not None and self._options.mono_s() - run.last_row_s <= _DAY_NS / 1e9:
+            return False
         return self._options.wall_ns() - run.last_seen_ns > _DAY_NS
 
 
 def _size(folder: Path) -> int:
-    return sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
+    size = 0
+    for file in folder.rglob("*"):
+        with suppress(OSError):  # files go while we look
+            size += file.stat().st_size if file.is_file() else 0
+    return size

@@ -13,22 +13,22 @@ from pathlib import Path
 
 import duckdb
 import msgspec
-import numpy as np
 
 from cascade_runtime.vocabulary.errors import BadTrace, BadUsage, CascadeError
+from cascade_runtime.vocabulary.events import Gaps
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from cascade_runtime.vocabulary.trace_meta import parse_trace_meta
 from collector.data_folder import run_folder, runs_folder
-from collector.hot.catalog import restore
-from collector.hot.journal import DATABASE, Journal, RunRow
-from collector.hot.run import Run
-from collector.hot.sift import Part
+from collector.hot.aside import Aside
+from collector.hot.bridge import gaps_rows
+from collector.hot.journal import DATABASE, Journal, JournalRow, RunRow
+from collector.hot.restore import KEYS, know, restore
+from collector.hot.run import ANY_ACTOR, Run
+from collector.hot.run_files import check_note
 from collector.schema.arrow import arrow_schema
-from collector.trace.durable import alone_in
+from collector.trace.durable import alone_in, publish
 from collector.trace.parquet_files import read_file
-
-_DAMAGED = "damaged"
-_KEYS = ("run_id", "rank", "incarnation", "seq")
+from collector.trace.trace_writer import write_views
 
 
 class ActorEnd(msgspec.Struct, frozen=True):
@@ -71,36 +71,16 @@ def recover(data: Path) -> RecoverReport:
             hint="give the folder of cascade serve --data",
         )
     with alone_in(data, "using"):
-        aside = _Aside(data)
+        aside = Aside(data)
+        lost_log = aside.goes_on or not (data / DATABASE).exists()
         journal = _open(data, aside)
         try:
-            return _rebuild(data, journal, aside)
+            return _rebuild(data, journal, aside, lost_log or bool(aside.kept))
         finally:
             journal.close()
 
 
-class _Aside:
-    """Moves damaged files into ``DATA/damaged/<time>/``, under the path that they had."""
-
-    def __init__(self, data: Path) -> None:
-        self._data = data
-        self._folder = data / _DAMAGED / time.strftime("%Y%m%d-%H%M%S")
-        self.kept: list[str] = []
-
-    def move(self, file: Path) -> None:
-        if not file.exists():
-            return
-        target = self._folder / file.relative_to(self._data)
-        number = 0
-        while target.exists():
-            number += 1
-            target = target.with_name(f"{file.name}.{number}")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        file.rename(target)
-        self.kept.append(str(target))
-
-
-def _open(data: Path, aside: _Aside) -> Journal:
+def _open(data: Path, aside: Aside) -> Journal:
     """The hot database: as it is, without its log, or a new one."""
     database = data / DATABASE
     log = database.with_name(f"{DATABASE}.wal")
@@ -128,87 +108,122 @@ def _open_one(data: Path) -> Journal | None:
     return journal
 
 
-def _rebuild(data: Path, journal: Journal, aside: _Aside) -> RecoverReport:
+def _rebuild(data: Path, journal: Journal, aside: Aside, lost_log: bool) -> RecoverReport:
     known = {row.run_id: row for row in journal.runs()}
     rows = [row for row in known.values() if row.state != "dropped"]
-    rows += [row for row in _rows_of_folders(data) if row.run_id not in known]
-    known_rows = {row.run_id: row.num_rows for row in rows}
-    lost_log = bool(aside.kept)
+    rows += [row for row in _rows_of_folders(data, aside) if row.run_id not in known]
+    batches: dict[str, list[JournalRow]] = {}
+    for batch in journal.batches():
+        batches.setdefault(batch.run_id, []).append(batch)
     num_rows = num_restored = 0
     gaps: list[ActorEnd] = []
     for row in rows:
         run = Run(row, run_folder(data, row.run_id))
         damaged_before = len(aside.kept)
-        _read_files(run, aside)
-        left = [batch for batch in journal.batches() if batch.run_id == row.run_id]
-        run.state = row.state if row.state == "cold" and not left else "hot"
-        stored = run.num_rows
-        restore(run, row.orphans, left)
-        if len(aside.kept) > damaged_before or (lost_log and run.state == "hot"):
-            run.damaged = set(run.known)
-        gaps += [ActorEnd(run.run_id, *a, run.known_of(a).last) for a in sorted(run.damaged)]
+        last_wall_ns = _read_files(run, aside)
+        stored = run.count_rows()
+        left = batches.get(row.run_id, [])
+        commit = restore(run, row.orphans, left)
+        if left or run.num_published:
+            run.state = "hot"
+        lost_file = len(aside.kept) > damaged_before
+        if lost_file or (lost_log and run.state == "hot"):
+            commit += 1
+            _reckon(run, last_wall_ns, commit)
+        actors = sorted(run.damaged - {ANY_ACTOR})
+        gaps += [ActorEnd(run.run_id, *actor, run.known_of(actor).last) for actor in actors]
         num_rows += run.num_rows
-        num_restored += max(0, stored - known_rows[row.run_id])
-        journal.flushed(run.row(row.commit_no, run.rows.orphans()), run.span_rows(), run.damaged)
+        num_restored += max(0, stored - row.num_rows)
+        _store(run, journal, commit)
     journal.checkpoint()
+    aside.finish()
     return RecoverReport(
         aside.kept, num_rows, num_restored, gaps, _sentences(aside.kept, num_rows, gaps)
     )
 
 
-def _rows_of_folders(data: Path) -> Iterator[RunRow]:
-    """A catalog row for each run folder that has a trace.json."""
+def _reckon(run: Run, last_wall_ns: dict[tuple[int, int], int], commit: int) -> None:
+    """Acknowledged rows of the run may be gone: say so in the run itself, as far as it is known."""
+    run.damaged = {*run.known, ANY_ACTOR}
+    run.rows.completions_lost(run.known)
+    for actor, known in run.known.items():
+        wall_ns = last_wall_ns.get(actor, run.last_seen_ns)
+        like = Gaps(run.run_id, *actor, 0, "world", None, None, None, wall_ns, None)
+        # Numbers between those that are here; whether there were any above nobody knows yet.
+        run.rows.put_records(gaps_rows(known, known.last, like))
+    run.rows.commit = commit
+    run.num_rows = run.count_rows()
+
+
+def _store(run: Run, journal: Journal, commit: int) -> None:
+    """Bring everything into the run's folder and the catalog up to date with it."""
+    snapshot = run.rows.snapshot()
+    for name, chunks in snapshot.tables.items():
+        run.files.write_tail(name, chunks, commit)
+    run.files.write_open(snapshot.open, commit)
+    if run.state == "hot":
+        text = run.meta_text
+        run.files.root.mkdir(parents=True, exist_ok=True)
+        publish(run.files.root / "trace.json", lambda out: out.write(text))
+        write_views(run.files.root)
+    journal.flushed(run.row(commit, snapshot.orphans), run.span_rows(), run.damaged)
+
+
+def _rows_of_folders(data: Path, aside: Aside) -> Iterator[RunRow]:
+    """A catalog row for each run's folder."""
     for root in sorted(runs_folder(data).iterdir()):
         file = root / "trace.json"
-        if root.name.startswith(".") or not file.is_file():
+        if root.name.startswith(".") or not root.is_dir():
             continue
+        now = time.time_ns()
         try:
             text = file.read_bytes()
             meta = parse_trace_meta(text, str(file))
         except (OSError, CascadeError):
+            run_id = _run_id_of_rows(root)
+            if run_id is not None and run_folder(data, run_id) == root:
+                aside.move(file)
+                yield RunRow(run_id, "hot", None, now, now, 0, 0, None)
             continue
         if run_folder(data, meta.run_id) == root:
-            now = time.time_ns()
             sent = None if meta.mode == "imported" and meta.policy is None else text
             yield RunRow(meta.run_id, "hot", sent, meta.created_ns, now, 0, 0, None)
 
 
-def _read_files(run: Run, aside: _Aside) -> None:
-    """Set the run's spans to what its files hold; files that cannot be read whole are moved away."""
+def _run_id_of_rows(root: Path) -> str | None:
+    """The run_id of the first row in a run's folder that can be read."""
+    for file in sorted(root.glob("events/*/*.parquet")):
+        try:
+            rows = read_file(file, str(file), file.parent.name, ["run_id"])
+        except (BadTrace, KeyError):
+            continue
+        if rows.num_rows:
+            return str(rows["run_id"][0])
+    return None
+
+
+def _read_files(run: Run, aside: Aside) -> dict[tuple[int, int], int]:
+    """Set the run's spans to what its files hold; files that cannot be read whole are moved away.
+
+    Returns:
+        The latest wall_ns of each actor.
+    """
     run.known = {}
+    latest: dict[tuple[int, int], int] = {}
     for name in EVENT_TABLES:
         for file in sorted(run.files.folder(name).glob("*.parquet")):
             try:
-                read_file(file, str(file), name, [c.name for c in EVENT_TABLES[name].columns])
-                keys = read_file(file, str(file), name, _KEYS)
+                rows = read_file(file, str(file), name, arrow_schema(name).names)
+                check_note(file)
             except BadTrace:
                 aside.move(file)
                 continue
-            _add_keys(
-                run, keys["rank"].to_numpy(), keys["incarnation"].to_numpy(), keys["seq"].to_numpy()
-            )
-    _add_gaps(run)
-
-
-def _add_keys(run: Run, rank: np.ndarray, incarnation: np.ndarray, seq: np.ndarray) -> None:
-    order = np.lexsort((seq, incarnation, rank))
-    rank, incarnation, seq = rank[order], incarnation[order], seq[order]
-    new_span = (np.diff(rank) != 0) | (np.diff(incarnation) != 0) | (np.diff(seq) > 1)
-    if not len(seq):
-        return
-    starts = np.concatenate(([0], np.flatnonzero(new_span) + 1))
-    ends = np.concatenate((np.flatnonzero(new_span), [len(seq) - 1]))
-    for start, end in zip(starts, ends, strict=True):
-        actor = (int(rank[start]), int(incarnation[start]))
-        run.known_of(actor).stored.add(int(seq[start]), int(seq[end]))
-
-
-def _add_gaps(run: Run) -> None:
-    """Holes that gaps rows account for."""
-    columns = arrow_schema("gaps").names
-    for file in sorted(run.files.folder("gaps").glob("*.parquet")):
-        rows = {"gaps": read_file(file, str(file), "gaps", columns)}
-        run.cover(Part(run.run_id, "", b"", None, rows, 0, 0, []))
+            know(run, name, rows)
+            ends = rows.group_by(list(KEYS[:2])).aggregate([("wall_ns", "max")])
+            for rank, incarnation, wall_ns in zip(*ends.to_pydict().values(), strict=True):
+                actor = (rank, incarnation)
+                latest[actor] = max(latest.get(actor, wall_ns), wall_ns)
+    return latest
 
 
 def _sentences(kept: list[str], num_rows: int, gaps: list[ActorEnd]) -> list[str]:

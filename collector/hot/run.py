@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from pathlib import Path
-from typing import cast
 
 import msgspec
+import pyarrow as pa
 
 from cascade_runtime.vocabulary.events import SCHEMA_VERSION, CollectiveDone, Gaps
 from cascade_runtime.vocabulary.trace_meta import TraceMeta, format_trace_meta, parse_trace_meta
@@ -16,7 +16,9 @@ from collector.hot.journal import RunRow, SpanRow
 from collector.hot.run_files import RunFiles
 from collector.hot.sift import Part
 from collector.hot.spans import Known
-from collector.schema.rows import table_to_events
+
+ANY_ACTOR = (-1, -1)
+"""Among damaged actors: every actor that has no rows."""
 
 
 class Run:
@@ -24,10 +26,13 @@ class Run:
 
     Attributes:
         known: the seqs of an actor, by (rank, incarnation); the writer thread changes it.
-        rows: hot rows; empty for a run that is cold.
+        rows: hot rows; of a run that is cold, collectives that never completed.
+        num_rows: rows stored, hot and sealed.
         meta_json: the trace.json that was sent; None until one is.
-        damaged: actors of which a recovery may have lost rows.
+        damaged: actors of which a recovery may have lost rows; ANY_ACTOR: those without rows too.
         publishing: held while the run's folder is written.
+        last_row_s: when this process last took a row or a trace.json of it; None when it did not.
+        viewed: the tables that its views.sql was written for.
         flushed_commit: everything up to it is in the folder and no longer in the journal.
     """
 
@@ -42,14 +47,20 @@ class Run:
         self.publishing = threading.Lock()
         self.first_seen_ns = row.first_seen_ns
         self.last_seen_ns = row.last_seen_ns
-        self.last_row_s = 0.0
+        self.last_row_s: float | None = None
         self.flushed_commit = row.commit_no
-        self.meta_changed = True
+        self.meta_changed = row.state != "cold"
         self.num_published: dict[str, int] = {}
+        self.viewed: frozenset[str] = frozenset()
+        self.num_rows = row.num_rows
 
     @property
-    def num_rows(self) -> int:
-        """Rows stored, hot and sealed."""
+    def has_news(self) -> bool:
+        """True when its folder is behind."""
+        return self.meta_changed or self.rows.commit > self.flushed_commit
+
+    def count_rows(self) -> int:
+        """The seqs that are stored, counted anew."""
         return sum(len(known.stored) for known in list(self.known.values()))
 
     def seen(self, wall_ns: int, mono_s: float) -> None:
@@ -66,13 +77,22 @@ class Run:
 
     def cover(self, part: Part) -> None:
         """The ``gaps`` rows of a part say which seqs will not come."""
-        rows = [record for record in part.records or () if type(record) is Gaps]
+        for gap in part.records or ():
+            if type(gap) is Gaps:
+                self._cover((gap.rank, gap.incarnation), gap.first_seq, gap.last_seq)
         if "gaps" in (part.tables or {}):
-            rows += cast("list[Gaps]", table_to_events("gaps", part.tables["gaps"]))  # type: ignore[index]
-        for gap in rows:
-            first, last = gap.first_seq, gap.last_seq
-            if first is not None and last is not None and 0 <= first <= last:
-                self.known_of((gap.rank, gap.incarnation)).covered.add(first, last)
+            self.cover_rows(part.tables["gaps"])  # type: ignore[index]
+
+    def cover_rows(self, gaps: pa.Table) -> None:
+        """Rows of ``gaps`` say which seqs will not come."""
+        names = ("rank", "incarnation", "first_seq", "last_seq")
+        columns = [gaps[name].to_pylist() for name in names]
+        for rank, incarnation, first, last in zip(*columns, strict=True):
+            self._cover((rank, incarnation), first, last)
+
+    def _cover(self, actor: tuple[int, int], first: int | None, last: int | None) -> None:
+        if first is not None and last is not None and 0 <= first <= last:
+            self.known_of(actor).covered.add(first, last)
 
     @property
     def meta(self) -> TraceMeta:

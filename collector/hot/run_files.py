@@ -17,6 +17,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from cascade_runtime.vocabulary.codec import pack
+from cascade_runtime.vocabulary.errors import BadTrace
 from cascade_runtime.vocabulary.events import CollectiveDone, Collectives
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from cascade_runtime.vocabulary.spool_format import RECORD, pack_header
@@ -35,7 +36,7 @@ class TableFiles(NamedTuple):
     """What lies in one table's folder.
 
     Attributes:
-        segments: file names.
+        segments: file names; of ours they begin with the commit that they reach.
         tail: the rows of the tail, None when there is none.
         commit: the files hold every row of the table up to this commit; 0 when nothing says so.
     """
@@ -67,8 +68,12 @@ class RunFiles:
 
     def write_segment(self, table: str, chunks: Sequence[pa.Table], commit: int) -> str:
         """Make the newest rows of a table a segment, in reading order; its file name."""
-        self._write(self.folder(table) / TAIL, in_order(pa.concat_tables(chunks)), commit)
-        return self._seal(table, TAIL, commit)
+        folder = self.folder(table)
+        self._write(folder / TAIL, in_order(pa.concat_tables(chunks)), commit)
+        sealed = f"{commit:012d}-{uuid4().hex}.parquet"
+        (folder / TAIL).rename(folder / sealed)
+        sync_folder(folder)
+        return sealed
 
     def write_open(self, rows: Sequence[Collectives], commit: int) -> None:
         """Put the open collectives into their file, in place of the old ones."""
@@ -76,18 +81,8 @@ class RunFiles:
         if rows or file.exists():
             self._write(file, events_to_table("collectives", rows), commit)
 
-    def seal_open(self, commit: int) -> str | None:
-        """The open collectives stay as they are: their file becomes a segment. None without any."""
-        file = self.folder("collectives") / OPEN
-        if not file.exists():
-            return None
-        if not self._read(file, "collectives").num_rows:
-            file.unlink()
-            return None
-        return self._seal("collectives", OPEN, commit)
-
     def write_orphans(self, orphans: Sequence[CollectiveDone]) -> None:
-        """Keep completions of rows that are sealed where readers join them: in the trace's spool."""
+        """Keep completions whose row never came where readers join them: in the trace's spool."""
         by_actor: dict[str, list[CollectiveDone]] = {}
         for done in orphans:
             by_actor.setdefault(f"{done.rank}-{done.incarnation}", []).append(done)
@@ -100,14 +95,7 @@ class RunFiles:
             publish(folder / f"{number}.seg", lambda out, data=data: out.write(data))  # type: ignore[misc]
 
     def _write(self, file: Path, rows: pa.Table, commit: int) -> None:
-        write_parquet(file, rows, {_COMMIT: str(commit)})
-
-    def _seal(self, table: str, name: str, commit: int) -> str:
-        folder = self.folder(table)
-        sealed = f"{commit:012d}-{uuid4().hex}.parquet"
-        (folder / name).rename(folder / sealed)
-        sync_folder(folder)
-        return sealed
+        write_parquet(file, rows, {_COMMIT: _checked_number(commit)})
 
     # ---- finding ---------------------------------------------------------------------------------
 
@@ -125,7 +113,7 @@ class RunFiles:
         folder = self.folder(table)
         names = sorted(f.name for f in folder.glob("*.parquet"))
         segments = [name for name in names if name not in (TAIL, OPEN)]
-        commits = [int(found[1]) for name in segments if (found := _SEGMENT.fullmatch(name))]
+        commits = [n for name in segments if (n := commit_of_segment(name)) is not None]
         if TAIL not in names:
             return TableFiles(segments, None, max(commits, default=0))
         commits.append(_commit_of(folder / TAIL))
@@ -152,8 +140,36 @@ class RunFiles:
         return read_file(file, str(file), table, arrow_schema(table).names)
 
 
+def commit_of_segment(name: str) -> int | None:
+    """The commit that a segment reaches; None when another program wrote it."""
+    found = _SEGMENT.fullmatch(name)
+    return int(found[1]) if found else None
+
+
+def check_note(file: Path) -> None:
+    """Make sure that a tail or the file of open collectives says which commit it reaches.
+
+    Raises:
+        BadTrace: it does not; its notes are damaged.
+    """
+    if file.name in (TAIL, OPEN):
+        _commit_of(file)
+
+
+def _checked_number(number: int) -> str:
+    """A number with a checksum: Parquet has none for a file's notes, and a wrong commit loses rows."""
+    return f"{number} {zlib.crc32(str(number).encode()):08x}"
+
+
 def _commit_of(file: Path) -> int:
-    return int(read_notes(file).get(_COMMIT, 0))
+    try:
+        text = read_notes(file).get(_COMMIT)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise BadTrace(f"this file cannot be read as Parquet: {error}", where=str(file)) from error
+    number = (text or "").partition(" ")[0]
+    if not number.isdecimal() or text != _checked_number(int(number)):
+        raise BadTrace("this file does not say up to which commit it reaches", where=str(file))
+    return int(number)
 
 
 def _framed(payload: bytes) -> bytes:

@@ -27,7 +27,9 @@ class Part(NamedTuple):
     """What a batch brings one run. ``body`` holds exactly the rows that are new.
 
     Attributes:
+        num_rows: new rows and new completions.
         actors: the (rank, incarnation) pairs that it names, duplicates included.
+        num_done: completions among ``num_rows``; they take no seq.
     """
 
     run_id: str
@@ -38,6 +40,7 @@ class Part(NamedTuple):
     num_rows: int
     num_duplicates: int
     actors: list[tuple[int, int]]
+    num_done: int = 0
 
 
 def sift(batch: Batch, spans_of: SpansOf, wants_done: WantsDone) -> list[Part]:
@@ -46,7 +49,8 @@ def sift(batch: Batch, spans_of: SpansOf, wants_done: WantsDone) -> list[Part]:
     Args:
         batch: checked rows.
         spans_of: the spans of an actor, which grow.
-        wants_done: whether a completion is new; asked where rows of the batch are not.
+        wants_done: whether a completion is new; asked once of each, when the rows of the batch are
+            in the spans.
     """
     if batch.records is not None:
         return list(_records(batch, batch.records, spans_of, wants_done))
@@ -57,45 +61,56 @@ def _records(
     batch: Batch, records: list[Record], spans_of: SpansOf, wants_done: WantsDone
 ) -> Iterator[Part]:
     seqs: dict[ActorKey, list[int]] = defaultdict(list)
+    completions: list[CollectiveDone] = []
     for record in records:
         key = (record.run_id, record.rank, record.incarnation)
         if type(record) is CollectiveDone:
+            completions.append(record)
             _ = seqs[key]
         else:
             seqs[key].append(record.seq)
     flags = {key: spans_of(key).take(mine) for key, mine in seqs.items()}
-    # Completions alone cannot be told from a repeat by their numbers, so each is looked at.
-    all_new = all(flag is None for flag in flags.values()) and all(seqs.values())
+    # The seq of a completion is that of its row, so it says nothing of a repeat: each is looked at.
+    wanted = [wants_done(done) for done in completions]
+    all_new = all(flag is None for flag in flags.values()) and all(wanted)
     runs = {key[0] for key in seqs}
-    if all_new and len(runs) == 1:
-        actors = [key[1:] for key in seqs]
-        yield Part(runs.pop(), batch.media_type, batch.body, records, None, len(records), 0, actors)
-        return
-    kept = records if all_new else _new_ones(records, flags, wants_done)
+    kept = records if all_new else _new_ones(records, flags, wanted)
     for run_id in sorted(runs):
-        mine = [record for record in kept if record.run_id == run_id]
-        sent = sum(record.run_id == run_id for record in records)
         actors = [key[1:] for key in seqs if key[0] == run_id]
+        if all_new and len(runs) == 1:
+            num_done = len(completions)
+            yield Part(
+                run_id,
+                batch.media_type,
+                batch.body,
+                records,
+                None,
+                len(records),
+                0,
+                actors,
+                num_done,
+            )
+            return
+        mine = [record for record in kept if record.run_id == run_id]
+        num_done = sum(type(record) is CollectiveDone for record in mine)
+        sent = sum(record.run_id == run_id for record in records)
         body = encode_msgpack(mine)
-        yield Part(run_id, MSGPACK, body, mine, None, len(mine), sent - len(mine), actors)
+        yield Part(run_id, MSGPACK, body, mine, None, len(mine), sent - len(mine), actors, num_done)
 
 
 def _new_ones(
-    records: list[Record],
-    flags: dict[ActorKey, list[bool] | None],
-    wants_done: WantsDone,
+    records: list[Record], flags: dict[ActorKey, list[bool] | None], wanted: list[bool]
 ) -> list[Record]:
     turns = {key: iter(flag) for key, flag in flags.items() if flag is not None}
-    entered: set[tuple[ActorKey, int]] = set()
+    next_done = iter(wanted)
     kept: list[Record] = []
     for record in records:
         key = (record.run_id, record.rank, record.incarnation)
         if type(record) is CollectiveDone:
-            if (key, record.seq) in entered or wants_done(record):
-                entered.discard((key, record.seq))
-                kept.append(record)
-        elif key not in turns or next(turns[key]):
-            entered.add((key, record.seq))
+            is_new = next(next_done)
+        else:
+            is_new = key not in turns or next(turns[key])
+        if is_new:
             kept.append(record)
     return kept
 

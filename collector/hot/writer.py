@@ -11,30 +11,32 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from functools import partial
 from typing import Any, NamedTuple
 
 import duckdb
 
 from cascade_runtime.vocabulary.errors import CascadeError
-from cascade_runtime.vocabulary.events import CollectiveDone
-from collector.hot.bridge import bridge
 from collector.hot.catalog import Catalog
-from collector.hot.journal import Journal, RunRow
+from collector.hot.group import Group
+from collector.hot.journal import Journal
 from collector.hot.options import StoreOptions
-from collector.hot.run import Run
-from collector.hot.sift import ActorKey, Part, sift
-from collector.hot.spans import Known, Spans
+from collector.hot.sift import Part
 from collector.storage._interface import DiskLow, Mark, QueueFull, Receipt, StoreDown
 from collector.wire.batch import Batch
 
 _log = logging.getLogger("cascade.store")
 _STOP = None
+_JOB_BYTES = 1000
+"""What a waiting batch costs beside its body, however small that is."""
 
 
 class _Job(NamedTuple):
     batch: Batch
     answer: Future[Receipt]
+
+    @property
+    def num_bytes(self) -> int:
+        return len(self.batch.body) + _JOB_BYTES
 
 
 class _Task(NamedTuple):
@@ -75,7 +77,8 @@ class Writer:
         self._lock = threading.Lock()
         self._queued_rows = 0
         self._queued_bytes = 0
-        self._stopping = False
+        self._refuses: str | None = None
+        self._ended = self._is_broken = False
         self.problem: str | None = None
         self.num_commits = self.num_rows = self.num_duplicates = self.num_reopened = 0
         self._thread = threading.Thread(target=self._run, name="cascade-writer", daemon=True)
@@ -94,22 +97,22 @@ class Writer:
         Raises:
             QueueFull, StoreDown: nothing was taken.
         """
-        answer: Future[Receipt] = Future()
+        job = _Job(batch, Future())
         with self._lock:
-            if self._stopping:
-                raise StoreDown("the collector is stopping", hint="send it again in a while")
-            if (
-                self._queued_rows + batch.num_rows > self._options.max_queued_rows
-                or self._queued_bytes + len(batch.body) > self._options.max_queued_bytes
-            ) and self._queued_rows:
+            if self._refuses is not None:
+                raise StoreDown(self._refuses, hint="send it again in a while")
+            rows, num_bytes = self._queued_rows + batch.num_rows, self._queued_bytes + job.num_bytes
+            full = (
+                rows > self._options.max_queued_rows or num_bytes > self._options.max_queued_bytes
+            )
+            if full and self._queued_bytes:  # alone, any batch is taken
                 raise QueueFull(
                     f"{self._queued_rows} rows are waiting to be stored",
                     hint="send it again in a while",
                 )
-            self._queued_rows += batch.num_rows
-            self._queued_bytes += len(batch.body)
-            self._queue.put(_Job(batch, answer))
-        return answer
+            self._queued_rows, self._queued_bytes = rows, num_bytes
+            self._queue.put(job)
+        return job.answer
 
     def do(self, task: Callable[[], Any]) -> Future[Any]:
         """Run something in the writer thread, between two commits.
@@ -119,16 +122,22 @@ class Writer:
         """
         answer: Future[Any] = Future()
         with self._lock:
-            if not self._thread.is_alive():
-                raise StoreDown("the store is closed")
+            if self._ended:
+                raise StoreDown(self._refuses or "the store is closed")
             self._queue.put(_Task(task, answer))
         return answer
 
-    def stop(self, deadline_s: float) -> bool:
-        """Take nothing more, store what was taken; False when that takes longer than the deadline."""
+    def refuse(self, why: str) -> None:
+        """Take no more batches."""
         with self._lock:
-            self._stopping = True
-        self._queue.put(_STOP)
+            self._refuses = self._refuses or why
+
+    def stop(self, deadline_s: float) -> bool:
+        """End when all that was queued is done; False when that takes longer than the deadline."""
+        self.refuse("the store is closed")
+        with self._lock:
+            self._ended = True
+            self._queue.put(_STOP)
         self._thread.join(deadline_s)
         return not self._thread.is_alive()
 
@@ -167,62 +176,97 @@ class Writer:
 
     def _perform(self, task: _Task) -> None:
         try:
+            self._check_whole()
             task.answer.set_result(task.do())
         except duckdb.Error as error:
-            self._reopen(error)
-            self._fail(task.answer, self._why(error))
+            _log.warning("the journal failed, opening it again: %s", _short(error))
+            self._reopen()
+            _fail(task.answer, self._why(error))
         except Exception as error:
-            self._fail(task.answer, error)
+            _fail(task.answer, error)
 
     def _store(self, jobs: list[_Job]) -> None:
-        with self._lock:
-            self._queued_rows -= sum(job.batch.num_rows for job in jobs)
-            self._queued_bytes -= sum(len(job.batch.body) for job in jobs)
-        group = _Group(self._catalog, self._options)
+        try:
+            self._check_whole()
+            self._store_group(jobs)
+        except Exception as error:
+            if not isinstance(error, StoreDown):
+                _log.exception("a group of batches could not be stored")
+            for job in jobs:
+                _fail(job.answer, self._why(error))
+        finally:
+            with self._lock:
+                self._queued_rows -= sum(job.batch.num_rows for job in jobs)
+                self._queued_bytes -= sum(job.num_bytes for job in jobs)
+
+    def _store_group(self, jobs: list[_Job]) -> None:
+        group = Group(self._catalog, self._catalog.now(self._options.wall_ns()))
         sifted = [done for job in jobs if (done := self._sift(job, group)) is not None]
-        parts = [part for done in sifted for part in done.parts if part.num_rows]
-        parts = [*group.bridges, *parts]
-        if parts and not self._commit(parts, group, sifted):
-            return
-        for part in parts:
-            run = self._catalog.find(part.run_id)
-            run.rows.apply(self._next_commit - 1, part)
-            run.state = "hot"
-            run.seen(self._options.wall_ns(), self._options.mono_s())
+        parts = group.parts
+        if parts:
+            try:
+                self._commit(parts, group)
+            except BaseException as error:
+                group.undo()
+                self.problem = self._why(error).message
+                raise
+            self._apply(parts)
         for done in sifted:
             self._acknowledge(done)
 
-    def _sift(self, job: _Job, group: _Group) -> _Sifted | None:
+    def _sift(self, job: _Job, group: Group) -> _Sifted | None:
         try:
             return _Sifted(job, group.sift(job.batch))
         except CascadeError as error:
-            self._fail(job.answer, error)
+            _fail(job.answer, error)
         except Exception as error:
             _log.exception("a batch could not be sifted")
-            self._fail(job.answer, StoreDown(f"this batch could not be stored: {error!r}"[:300]))
+            _fail(job.answer, StoreDown(f"this batch could not be stored: {error!r}"[:300]))
         return None
 
-    def _commit(self, parts: list[Part], group: _Group, sifted: list[_Sifted]) -> bool:
-        """True when the parts are durable; else all is as it was, and the senders know."""
+    def _commit(self, parts: list[Part], group: Group) -> None:
+        """Make the parts durable.
+
+        Raises:
+            duckdb.Error: twice in a row; whether they are durable is not known, and they are removed
+                when the journal is opened again.
+        """
         try:
-            try:
-                self._journal.commit(self._next_commit, parts, group.new_runs)
-            except duckdb.Error as error:
-                # After a fatal error every call fails until the database is opened again.
-                _log.warning("a commit failed, opening the store again: %s", _short(error))
-                self._reopen(error)
-                self._journal.commit(self._next_commit, parts, group.new_runs)
-        except (duckdb.Error, CascadeError) as error:
-            group.undo()
-            why = self._why(error)
-            self.problem = str(why.message)
-            for done in sifted:
-                self._fail(done.job.answer, why)
-            return False
+            self._journal.commit(self._next_commit, parts, group.new_runs)
+        except duckdb.Error as error:
+            # After a fatal error every call fails until the database is opened again.
+            _log.warning("a commit failed, opening the store again: %s", _short(error))
+            self._reopen()
+            self._journal.commit(self._next_commit, parts, group.new_runs)
         self._next_commit += 1
         self.num_commits += 1
         self.problem = None
-        return True
+
+    def _apply(self, parts: list[Part]) -> None:
+        """The parts are durable: they are hot rows now, those of one run all at once."""
+        by_run: dict[str, list[Part]] = {}
+        for part in parts:
+            by_run.setdefault(part.run_id, []).append(part)
+        try:
+            for run_id, mine in by_run.items():
+                run = self._catalog.find(run_id)
+                run.rows.apply(self._next_commit - 1, mine)
+                run.num_rows += sum(part.num_rows - part.num_done for part in mine)
+                run.state = "hot"
+                run.seen(self._catalog.now(self._options.wall_ns()), self._options.mono_s())
+        except Exception as error:
+            # Durable, but not among the hot rows: were more published, the journal would forget it.
+            self._broken(f"stored rows could not be kept in memory: {error!r}")
+            raise
+
+    def _broken(self, why: str) -> None:
+        self._is_broken = True
+        self.problem = f"{why[:200]}; the collector must be started again"
+        self.refuse(self.problem)
+
+    def _check_whole(self) -> None:
+        if self._is_broken:
+            raise StoreDown(str(self.problem))
 
     def _acknowledge(self, done: _Sifted) -> None:
         marks = []
@@ -237,15 +281,17 @@ class Writer:
         if done.job.answer.set_running_or_notify_cancel():
             done.job.answer.set_result(Receipt(num_rows, num_duplicates, marks))
 
-    def _reopen(self, error: duckdb.Error) -> None:
+    def _reopen(self) -> None:
+        """Open the journal again, without what it may hold of a commit that was not acknowledged."""
         self.num_reopened += 1
         try:
-            self._journal.reopen()
-        except CascadeError as worse:
-            _log.error("the store could not be opened again: %s", worse.message)
-            self.problem = worse.message
+            self._journal.reopen(self._next_commit - 1)
+        except (CascadeError, duckdb.Error) as error:
+            _log.error("the store could not be opened again: %s", _short(error))
 
-    def _why(self, error: Exception) -> CascadeError:
+    def _why(self, error: BaseException) -> CascadeError:
+        if isinstance(error, StoreDown):
+            return error
         low = self._disk_is_low()
         if low is not None or "No space left" in str(error):
             return DiskLow(
@@ -255,72 +301,11 @@ class Writer:
             f"the store cannot write: {_short(error)}", hint="send it again in a while"
         )
 
-    def _fail(self, answer: Future[Any], error: Exception) -> None:
-        if answer.set_running_or_notify_cancel():
-            answer.set_exception(error)
+
+def _fail(answer: Future[Any], error: Exception) -> None:
+    if not answer.done() and answer.set_running_or_notify_cancel():
+        answer.set_exception(error)
 
 
-class _Group:
-    """The batches of one commit, on the way through the sieve; can be undone as a whole."""
-
-    def __init__(self, catalog: Catalog, options: StoreOptions) -> None:
-        self._catalog = catalog
-        self._options = options
-        self._before: dict[ActorKey, Known] = {}
-        self._damaged_before: dict[str, set[tuple[int, int]]] = {}
-        self.new_runs: list[RunRow] = []
-        self.bridges: list[Part] = []
-
-    def sift(self, batch: Batch) -> list[Part]:
-        """The new rows of a batch.
-
-        Raises:
-            RunDropped: it has rows of a run that was dropped.
-        """
-        for run_id in _runs_of(batch):
-            run, row = self._catalog.make(run_id, self._options.wall_ns())
-            if row is not None:
-                self.new_runs.append(row)
-            if run.damaged:
-                self._damaged_before.setdefault(run_id, set(run.damaged))
-                self.bridges += bridge(run, batch, partial(self._known, run_id))
-        parts = sift(batch, self._spans, self._wants_done)
-        for part in parts:
-            self._run(part.run_id).cover(part)
-        return parts
-
-    def undo(self) -> None:
-        """The commit failed: the spans are as they were."""
-        for (run_id, rank, incarnation), known in self._before.items():
-            self._run(run_id).known[rank, incarnation] = known
-        for run_id, damaged in self._damaged_before.items():
-            self._catalog.find(run_id).damaged = damaged
-        for row in self.new_runs:
-            self._catalog.forget(row.run_id)
-
-    def _spans(self, key: ActorKey) -> Spans:
-        return self._known(key[0], key[1:]).stored
-
-    def _known(self, run_id: str, actor: tuple[int, int]) -> Known:
-        known = self._run(run_id).known_of(actor)
-        self._before.setdefault((run_id, *actor), known.copy())
-        return known
-
-    def _wants_done(self, done: CollectiveDone) -> bool:
-        run = self._run(done.run_id)
-        stored = self._spans((done.run_id, done.rank, done.incarnation))
-        return run.rows.wants_done(done) or done.seq not in stored
-
-    def _run(self, run_id: str) -> Run:
-        return self._catalog.find(run_id)
-
-
-def _runs_of(batch: Batch) -> set[str]:
-    if batch.records is not None:
-        return {record.run_id for record in batch.records}
-    tables = (batch.tables or {}).values()
-    return {run_id for rows in tables for run_id in rows["run_id"].unique().to_pylist()}
-
-
-def _short(error: Exception) -> str:
+def _short(error: BaseException) -> str:
     return " ".join(str(error).split())[:200]

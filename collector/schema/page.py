@@ -18,6 +18,7 @@ the vocabulary or `collector/views/`, not this page.
 A trace opens in any DuckDB: go into its folder, start `duckdb` and type `.read views.sql`. Every
 table and every named view below is a view then. Views of event tables show the rows of trace.json's
 run that are in `events/`; what still lies in `spool/` is read by `cascade` only, until it is sealed.
+The same views over all runs of a collector: [SQL](sql.md), with questions that people ask.
 
 Ids end in `_id`, times in `_ns` (nanoseconds), counts start with `num_`. Readers ignore tables and
 columns that they do not know, and read a missing optional column as null. Columns may be added;
@@ -35,13 +36,13 @@ _RESULTS = """\
 ## Result tables
 
 What the analyzer found, in `results/<table>/*.parquet`: there after `cascade analyze TRACE --write`,
-without rows before.
+without rows before. Where one trace is open, rows of old results that name no run are of its run.
 """
 
 _VIEWS = """\
 ## Named views
 
-Each is one file in `collector/views/`. Those that say "needs results" have no rows before
+Each is one file in `collector/views/`, and right over one run or many. Those that say "needs results" have no rows before
 `cascade analyze TRACE --write`.
 """
 

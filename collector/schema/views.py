@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import glob
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
 from cascade_runtime.vocabulary.errors import BadTrace
-from cascade_runtime.vocabulary.schema import EVENT_TABLES, STRUCTS, TABLES, Table
+from cascade_runtime.vocabulary.schema import STRUCTS, TABLES, Table
 from cascade_runtime.vocabulary.trace_meta import parse_trace_meta
 
 _DUCKDB_TYPES = {
@@ -49,6 +50,7 @@ def duckdb_type(storage: str) -> str:
     return _DUCKDB_TYPES[storage]
 
 
+@functools.cache
 def named_views() -> dict[str, NamedView]:
     """The named views by name, each from its own file in collector/views/."""
     folder = resources.files("collector") / "views"
@@ -93,39 +95,56 @@ def views_sql(trace_dir: str | Path, *, absolute: bool = False) -> str:
         raise BadTrace("there is no trace.json that can be read", where=str(root)) from error
     parts = [_HEADER]
     for table in TABLES.values():
-        folder = "events" if table.name in EVENT_TABLES else "results"
+        folder = folder_of(table)
         here = root / folder / table.name
         has_files = here.is_dir() and any(here.glob("*.parquet"))
         prefix = f"{glob.escape(root.resolve().as_posix())}/" if absolute else ""
         files = f"{prefix}{folder}/{table.name}/*.parquet" if has_files else None
-        parts.append(table_view(table, files, run_id if table.kind == "event" else None))
-    parts += [
-        f"-- {view.doc}\nCREATE OR REPLACE VIEW {view.name} AS\n{view.body};\n"
-        for view in named_views().values()
-    ]
+        parts.append(f"-- {table.doc}\n{table_view(table, files, run_id)}")
+    parts += [f"-- {view.doc}\n{named_view(view)}" for view in named_views().values()]
     return "\n".join(parts)
 
 
-def table_view(table: Table, files: str | None, run_id: str | None) -> str:
+def folder_of(table: Table) -> str:
+    """The folder of a trace that holds the folder of this table."""
+    return "events" if table.kind == "event" else "results"
+
+
+def table_view(table: Table, files: str | None, run_id: str | None, *, exact: bool = False) -> str:
     """CREATE VIEW of one table over its files.
 
     Args:
         table: the table.
         files: a glob of its Parquet files; None for a view without rows.
-        run_id: show this run only.
+        run_id: show this run only; rows of results that name no run are said to be of it.
+        exact: the schema's columns and no others, so that the view's form never changes with the
+            files that come later; else columns that the schema does not know are shown too.
     """
     columns = ",\n    ".join(f'NULL::{duckdb_type(c.type)} AS "{c.name}"' for c in table.columns)
     # The empty part gives every column its type, also one that no file has.
     select = f"SELECT\n    {columns}\n  WHERE false"
+    shown = ", ".join(f'"{c.name}"' for c in table.columns) if exact else "*"
+    where = ""
     if files is not None:
-        source = f"read_parquet({_quoted(files)}, union_by_name = true)"
+        source = f"read_parquet({quoted(files)}, union_by_name = true)"
         select += f"\n  UNION ALL BY NAME\n  SELECT * FROM {source}"  # noqa: S608  # quoted above
-    where = f" WHERE run_id = {_quoted(run_id)}" if files is not None and run_id is not None else ""
-    return (
-        f"-- {table.doc}\n"
-        f"CREATE OR REPLACE VIEW {table.name} AS\nSELECT * FROM (\n  {select}\n){where};\n"
-    )
+        if run_id is not None and table.kind == "event":
+            where = f" WHERE run_id = {quoted(run_id)}"
+        elif run_id is not None:
+            filled = f"coalesce(run_id, {quoted(run_id)})"
+            shown = (
+                shown.replace('"run_id"', f"{filled} AS run_id")
+                if exact
+                else f"* REPLACE ({filled} AS run_id)"
+            )
+    return f"CREATE OR REPLACE VIEW {table.name} AS\nSELECT {shown} FROM (\n  {select}\n){where};\n"
 
 
-def _quoted(text: str) -> str:
+def named_view(view: NamedView) -> str:
+    """CREATE VIEW of a named view."""
+    return f"CREATE OR REPLACE VIEW {view.name} AS\n{view.body};\n"
+
+
+def quoted(text: str) -> str:
+    """A text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import shutil
+import threading
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from cascade_runtime.vocabulary.errors import BadTrace, BadUsage
 from cascade_runtime.vocabulary.trace_meta import TraceMeta, format_trace_meta
 from collector.data_folder import runs_folder
 from collector.hot.catalog import Catalog
-from collector.hot.journal import Journal
+from collector.hot.journal import Journal, open_journal
 from collector.hot.live_query import live_query
 from collector.hot.options import StoreOptions
 from collector.hot.publisher import Publisher
@@ -30,12 +31,15 @@ from collector.storage._interface import (
     Mark,
     QueueFull,
     Receipt,
+    RunDropped,
     RunSummary,
+    StoreDown,
     StoreStats,
 )
 from collector.trace.durable import alone_in
-from collector.wire.batch import Batch
+from collector.wire.batch import BadBatch, Batch
 
+_COUNT_EVERY_S = 0.05
 _log = logging.getLogger("cascade.store")
 
 
@@ -53,36 +57,21 @@ class EmbeddedStore:
     def __init__(self, data: Path, options: StoreOptions | None = None) -> None:
         self.data = data
         self.options = options or StoreOptions()
-        self._held = contextlib.ExitStack()
-        try:
-            runs_folder(data).mkdir(parents=True, exist_ok=True)
-            self._held.enter_context(alone_in(data, "using"))
-        except OSError as error:
-            raise BadUsage(
-                f"this data folder cannot be used: {error.strerror}",
-                where=str(data),
-                hint="give a folder that can be written",
-            ) from error
-        try:
-            self._journal = Journal(data)
+        with contextlib.ExitStack() as held:
+            _hold(data, held)
+            self._journal = open_journal(data)
+            held.callback(self._journal.close)
             self._catalog = Catalog(data)
-            last = self._catalog.load(self._journal)
-        except (duckdb.Error, BadTrace) as error:
-            self._held.close()
-            raise BadUsage(
-                f"this data folder is damaged: {' '.join(str(error).split())[:300]}",
-                where=str(data),
-                hint=f"cascade recover {data}   (keeps what is damaged, says what is missing)",
-            ) from error
-        except BaseException:
-            self._held.close()
-            raise
+            last = _load(self._catalog, self._journal, data)
+            self._held = held.pop_all()
         self._writer = Writer(
             self._journal, self._catalog, self.options, last + 1, self._disk_is_low
         )
         self._publisher = Publisher(
             self._catalog, self._journal, self._writer, self.options, self._new_files
         )
+        self._num_hot, self._counted_s = 0, float("-inf")
+        self._closing = threading.Lock()
         self._closed = False
 
     # ---- rows in ---------------------------------------------------------------------------------
@@ -94,10 +83,11 @@ class EmbeddedStore:
             raise DiskLow(
                 low, hint="make room on the collector's disk; nothing acknowledged is lost"
             )
-        num_hot = sum(run.rows.num_rows for run in self._catalog.all() if run.state == "hot")
-        if num_hot > self.options.max_hot_rows:
+        if self._num_hot_rows() > self.options.max_hot_rows:
             self._publisher.wake()
-            raise QueueFull(f"{num_hot} rows wait to be sealed", hint="send it again in a while")
+            raise QueueFull(
+                f"{self._num_hot} rows wait to be sealed", hint="send it again in a while"
+            )
         return self._writer.append(batch)
 
     def put_meta(self, meta: TraceMeta) -> None:
@@ -107,20 +97,20 @@ class EmbeddedStore:
             raise DiskLow(low, hint="make room on the collector's disk")
 
         def store() -> None:
-            run, _ = self._catalog.make(meta.run_id, self.options.wall_ns())
-            before = run.meta_json
-            run.meta_json = format_trace_meta(meta)
-            if run.meta_json == before:
+            now = self._catalog.now(self.options.wall_ns())
+            run, new = self._catalog.make(meta.run_id, now)
+            text = format_trace_meta(meta)
+            if run.meta_json == text:
                 return
-            run.state = "hot"
-            run.seen(self.options.wall_ns(), self.options.mono_s())
+            run.seen(now, self.options.mono_s())
+            row = run.row(run.flushed_commit)
             try:
-                row = run.row(run.flushed_commit, run.rows.orphans())
-                self._journal.flushed(row, run.span_rows(), run.damaged)
+                self._journal.put_meta(row._replace(meta=text, state="hot"))
             except BaseException:
-                run.meta_json = before
+                if new is not None:
+                    self._catalog.forget(run.run_id)
                 raise
-            run.meta_changed = True
+            run.meta_json, run.state, run.meta_changed = text, "hot", True
 
         self._writer.do(store).result()
 
@@ -132,8 +122,14 @@ class EmbeddedStore:
 
     def marks(self, run_id: str) -> list[Mark]:
         """See EventStore."""
-        known = sorted(self._catalog.find(run_id).known.items())
-        return [Mark(run_id, *actor, mine.mark) for actor, mine in known]
+
+        def read() -> list[Mark]:
+            # Between two commits: a mark never counts rows that are not durable yet.
+            known = sorted(self._catalog.find(run_id).known.items())
+            return [Mark(run_id, *actor, mine.mark) for actor, mine in known]
+
+        marks: list[Mark] = self._writer.do(read).result()
+        return marks
 
     def runs(self) -> list[RunSummary]:
         """See EventStore."""
@@ -145,17 +141,25 @@ class EmbeddedStore:
 
     def query(self, sql: str, run_id: str | None = None) -> pa.Table:
         """See EventStore."""
+        self._check_open()
         runs = self._catalog.all() if run_id is None else [self._catalog.find(run_id)]
         return live_query(runs, sql)
 
     def publish(self, run_id: str | None = None) -> None:
         """See EventStore."""
+        self._check_open()
         for run in self._catalog.all() if run_id is None else [self._catalog.find(run_id)]:
-            self._publisher.publish(run)
+            with contextlib.suppress(RunDropped):
+                self._publisher.publish(run)
 
     def drop(self, run_id: str) -> None:
         """See EventStore."""
-        self._publisher.drop(self._catalog.find(run_id))
+        self._check_open()
+        run = self._catalog.find(run_id)
+        try:
+            self._publisher.drop(run)
+        except RunDropped:  # by somebody else, meanwhile
+            self._catalog.find(run_id)
 
     # ---- health ----------------------------------------------------------------------------------
 
@@ -182,20 +186,40 @@ class EmbeddedStore:
 
     def close(self, deadline_s: float = 10.0) -> None:
         """See EventStore."""
-        if self._closed:
-            return
-        self._closed = True
-        self._publisher.stop()
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
         until = self.options.mono_s() + deadline_s
+
+        def left() -> float:
+            return max(0.1, until - self.options.mono_s())
+
+        self._writer.refuse("the collector is stopping")
+        self._publisher.stop(left())
         try:
+            self._writer.do(lambda: None).result(left())  # what was accepted is stored then
             for run in self._catalog.all():
-                if self.options.mono_s() < until and run.rows.commit > run.flushed_commit:
+                if self.options.mono_s() < until and run.has_news:
                     self._publisher.publish(run)
         except Exception as error:
             _log.error("not everything was published, the next start does it: %s", error)
-        if self._writer.stop(max(0.1, until - self.options.mono_s())):
-            self._journal.close()
-        self._held.close()
+        self._publisher.end(left())
+        if self._writer.stop(left()):
+            self._held.close()
+        else:  # it still writes: the folder stays ours until the process ends
+            _log.error("what was accepted could not be stored in %g s", deadline_s)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreDown("the store is closed")
+
+    def _num_hot_rows(self) -> int:
+        """Counted anew after 50 ms only: it looks at every run."""
+        now = self.options.mono_s()
+        if not 0 <= now - self._counted_s < _COUNT_EVERY_S:
+            self._num_hot, self._counted_s = self._catalog.num_hot_rows(), now
+        return self._num_hot
 
     def _disk_is_low(self) -> str | None:
         free = shutil.disk_usage(self.data).free
@@ -208,6 +232,36 @@ class EmbeddedStore:
             write_views_file(self.data)
         except Exception as error:
             _log.error("views.duckdb was not renewed: %s", error)
+
+
+def _hold(data: Path, held: contextlib.ExitStack) -> None:
+    """Take the data folder for this process."""
+    try:
+        runs_folder(data).mkdir(parents=True, exist_ok=True)
+        held.enter_context(alone_in(data, "using"))
+    except OSError as error:
+        raise BadUsage(
+            f"this data folder cannot be used: {error.strerror}",
+            where=str(data),
+            hint="give a folder that can be written",
+        ) from error
+    except BadUsage as error:
+        raise BadUsage(
+            "another collector has this data folder open",
+            where=str(data),
+            hint="stop it, or give another --data",
+        ) from error
+
+
+def _load(catalog: Catalog, journal: Journal, data: Path) -> int:
+    try:
+        return catalog.load(journal)
+    except (duckdb.Error, BadTrace, BadBatch) as error:
+        raise BadUsage(
+            f"this data folder is damaged: {' '.join(str(error).split())[:300]}",
+            where=str(data),
+            hint=f"cascade recover {data}   (keeps what is damaged, says what is missing)",
+        ) from error
 
 
 def _summary(run: Run) -> RunSummary:

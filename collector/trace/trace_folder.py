@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -22,6 +23,7 @@ from collector.spool_reader import SpoolFolder
 from collector.trace.inside import Inside
 from collector.trace.late_done import Completed, apply_done
 from collector.trace.parquet_files import one_run, read_file
+from collector.trace.segment_cache import SegmentCache
 from collector.trace.seq_index import SeqIndex
 from collector.trace.spool_rows import SpoolRows, read_spool
 from collector.trace.unknown_tables import losses_of_unknown_tables
@@ -71,6 +73,7 @@ class TraceFolder:
         path: the trace folder.
         called: how messages call it, when not by its path.
         leave_spool: names of spool folders that are not read.
+        cache: what an earlier reading of the same folder kept.
         unpacked: the temporary folder to remove in the end.
 
     Raises:
@@ -83,11 +86,13 @@ class TraceFolder:
         *,
         called: str | None = None,
         leave_spool: frozenset[str] = frozenset(),
+        cache: SegmentCache | None = None,
         unpacked: tempfile.TemporaryDirectory[str] | None = None,
     ) -> None:
         self.path = path
         self._called = called or str(path)
         self._leave_spool = leave_spool
+        self._cache = cache or SegmentCache()
         self._unpacked = unpacked
         self._inside = Inside(path)
         self._spool: SpoolRows | None = None
@@ -223,17 +228,23 @@ class TraceFolder:
         parts, others = [], 0
         schema = pa.schema([arrow_schema(name).field(c) for c in columns])
         for file in self._files("events", name):
-            if one_run(file, self.meta.run_id):
-                parts.append(read_file(file, self._inside.name(file), name, columns))
-                continue
-            with_run = list(dict.fromkeys(["run_id", *columns]))
-            part = read_file(file, self._inside.name(file), name, with_run)
-            mine = part.filter(pc.equal(part["run_id"], self.meta.run_id))
-            others += part.num_rows - mine.num_rows
-            parts.append(mine.select(list(columns)))
+            part, num_others = self._stored_part(file, name, tuple(columns))
+            parts.append(part)
+            others += num_others
         if others:
             self._note_other_runs(f"events/{name}", others)
         return pa.concat_tables([schema.empty_table(), *parts])
+
+    def _stored_part(self, file: Path, name: str, columns: tuple[str, ...]) -> tuple[pa.Table, int]:
+        """This run's rows of one file, and how many it has of others."""
+        called = self._inside.name(file)
+        if one_run(file, self.meta.run_id):
+            read = partial(read_file, file, called, name, columns)
+            return self._cache.get(file, columns, read), 0
+        with_run = tuple(dict.fromkeys(["run_id", *columns]))
+        part = self._cache.get(file, with_run, partial(read_file, file, called, name, with_run))
+        mine = part.filter(pc.equal(part["run_id"], self.meta.run_id))
+        return mine.select(list(columns)), part.num_rows - mine.num_rows
 
     def _spool_rows(self) -> SpoolRows:
         if self._spool is None:

@@ -9,11 +9,12 @@
 -- temp_c: degrees Celsius
 -- sm_clock_mhz: SM clock
 -- throttle: active throttle reasons
+-- run_id: the run
 WITH owners AS (
-    SELECT device_uuid, min((rank, incarnation)) AS actor
+    SELECT run_id, device_uuid, min((rank, incarnation)) AS actor
     FROM actors
     WHERE device_uuid IS NOT NULL AND kind IS DISTINCT FROM 'agent'
-    GROUP BY device_uuid
+    GROUP BY run_id, device_uuid
     HAVING count(DISTINCT rank) = 1
 )
 SELECT
@@ -26,6 +27,7 @@ SELECT
     g.power_mw / 1e3 AS power_w,
     g.temp_c,
     g.sm_clock_mhz,
-    g.throttle
-FROM gpu AS g LEFT JOIN owners AS o USING (device_uuid)
-ORDER BY g.wall_ns, rank
+    g.throttle,
+    g.run_id
+FROM gpu AS g LEFT JOIN owners AS o USING (run_id, device_uuid)
+ORDER BY g.run_id, g.wall_ns, rank

@@ -8,11 +8,12 @@
 -- incarnation: its incarnation
 -- opened_ns: when
 -- num_in_flight: updates whose fate was open at the cut
+-- run_id: the run
 WITH opened AS (
     SELECT *
     FROM debt
     WHERE action = 'opened'
-    QUALIFY row_number() OVER (PARTITION BY debt_id ORDER BY wall_ns, rank, incarnation, seq) = 1
+    QUALIFY row_number() OVER (PARTITION BY run_id, debt_id ORDER BY wall_ns, rank, incarnation, seq) = 1
 )
 SELECT
     debt_id,
@@ -23,9 +24,12 @@ SELECT
     rank,
     incarnation,
     wall_ns AS opened_ns,
-    coalesce(len(in_flight), 0) AS num_in_flight
+    coalesce(len(in_flight), 0) AS num_in_flight,
+    run_id
 FROM opened
-WHERE debt_id NOT IN (
-    SELECT debt_id FROM debt WHERE action IN ('settled', 'written_off') AND debt_id IS NOT NULL
+WHERE NOT EXISTS (
+    FROM debt AS d
+    WHERE d.action IN ('settled', 'written_off')
+        AND d.run_id = opened.run_id AND d.debt_id = opened.debt_id
 )
-ORDER BY opened_ns, debt_id
+ORDER BY run_id, opened_ns, debt_id

@@ -3,18 +3,20 @@
 -- regime: the regime
 -- rank_s: time in it, summed over ranks, seconds
 -- share_pct: of the group's time, percent
+-- run_id: the run
 WITH agents AS (
-    SELECT DISTINCT rank, incarnation FROM actors WHERE kind = 'agent'
+    SELECT DISTINCT run_id, rank, incarnation FROM actors WHERE kind = 'agent'
 ),
 held AS (
-    SELECT group_id, regime, sum(end_ns - start_ns) / 1e9 AS rank_s
-    FROM regime_intervals ANTI JOIN agents USING (rank, incarnation)
-    GROUP BY group_id, regime
+    SELECT run_id, group_id, regime, sum(end_ns - start_ns) / 1e9 AS rank_s
+    FROM regime_intervals ANTI JOIN agents USING (run_id, rank, incarnation)
+    GROUP BY run_id, group_id, regime
 )
 SELECT
     group_id,
     regime,
     rank_s,
-    100.0 * rank_s / nullif(sum(rank_s) OVER (PARTITION BY group_id), 0) AS share_pct
+    100.0 * rank_s / nullif(sum(rank_s) OVER (PARTITION BY run_id, group_id), 0) AS share_pct,
+    run_id
 FROM held
-ORDER BY group_id, rank_s DESC
+ORDER BY run_id, group_id, rank_s DESC

@@ -8,6 +8,7 @@
 -- end_ns: first row after it, or the actor's last row
 -- duration_s: end - start, seconds
 -- fault: the fault event that led into it, null for the first
+-- run_id: the run
 SELECT
     group_id,
     rank,
@@ -17,6 +18,7 @@ SELECT
     start_ns,
     end_ns,
     (end_ns - start_ns) / 1e9 AS duration_s,
-    fault
+    fault,
+    run_id
 FROM regime_intervals
-ORDER BY group_id, rank, incarnation, start_ns
+ORDER BY run_id, group_id, rank, incarnation, start_ns

@@ -11,6 +11,7 @@
 -- wall_ns: when
 -- sentence: what broke, in words
 -- inferred: rests on inferred facts
+-- run_id: the run
 SELECT
     code,
     name,
@@ -23,6 +24,7 @@ SELECT
     regime,
     wall_ns,
     sentence,
-    inferred
+    inferred,
+    run_id
 FROM violations
-ORDER BY inferred, wall_ns, rank, incarnation, seq, code
+ORDER BY run_id, inferred, wall_ns, rank, incarnation, seq, code

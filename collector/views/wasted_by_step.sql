@@ -6,19 +6,21 @@
 -- transfer_s: time from last arrival to completion, seconds
 -- worst_rank: the rank with the largest root blame, null when nobody is blamed
 -- worst_s: what it caused, seconds
+-- run_id: the run
 WITH caused AS (
-    SELECT step, root_rank, sum(wait_ns) / 1e9 AS caused_s
+    SELECT run_id, step, root_rank, sum(wait_ns) / 1e9 AS caused_s
     FROM waits
     WHERE root_rank IS NOT NULL AND step IS NOT NULL
-    GROUP BY step, root_rank
+    GROUP BY run_id, step, root_rank
 ),
 worst AS (
-    SELECT step, arg_max(root_rank, (caused_s, -root_rank)) AS worst_rank, max(caused_s) AS worst_s
+    SELECT run_id, step, arg_max(root_rank, (caused_s, -root_rank)) AS worst_rank, max(caused_s) AS worst_s
     FROM caused
-    GROUP BY step
+    GROUP BY run_id, step
 ),
 by_step AS (
     SELECT
+        run_id,
         step,
         count(*) AS num_waits,
         sum(wait_ns) / 1e9 AS waited_s,
@@ -26,8 +28,8 @@ by_step AS (
         sum(transfer_ns) / 1e9 AS transfer_s
     FROM waits
     WHERE step IS NOT NULL
-    GROUP BY step
+    GROUP BY run_id, step
 )
-SELECT step, num_waits, waited_s, exposed_s, transfer_s, worst_rank, worst_s
-FROM by_step LEFT JOIN worst USING (step)
-ORDER BY step
+SELECT step, num_waits, waited_s, exposed_s, transfer_s, worst_rank, worst_s, run_id
+FROM by_step LEFT JOIN worst USING (run_id, step)
+ORDER BY run_id, step

@@ -9,8 +9,13 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dashboard.commands._verb import Verb
+from dashboard.commands.analyze import print_report
+
+if TYPE_CHECKING:
+    from cascade_runtime.vocabulary.report import Report
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,6 +33,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="where the trace goes (cascade-traces/NAME-TIME)"
     )
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=Path("cascade-data"),
+        metavar="DIR",
+        help="data folder of the demo's collector (cascade-data)",
+    )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
 
 
@@ -41,13 +53,9 @@ def run(args: argparse.Namespace) -> int:
 
     scenario = find_scenario(args.scenario, args.ranks)  # before what takes seconds to import
 
-    from analyzer import analyze
     from cascade_runtime.agent.launcher import Launcher, Zygote, make_config
-    from collector.storage.seal import seal_trace
-    from collector.storage.trace_folder import open_trace
-    from collector.storage.trace_writer import write_results
-    from dashboard.commands.analyze import print_report
     from dashboard.demo import train
+    from dashboard.demo.collector import DemoCollector
     from dashboard.demo.injector import Injector
 
     out = args.out or Path("cascade-traces") / f"{scenario.name}-{time.strftime('%Y%m%d-%H%M%S')}"
@@ -66,8 +74,9 @@ def run(args: argparse.Namespace) -> int:
         name=scenario.name,
     )
     _say("importing torch once for all ranks ...")
-    with Zygote() as zygote:
-        config = config.forking_from(zygote.path)
+    with DemoCollector(args.data, _say) as collector, Zygote() as zygote:
+        _say(f'ask it meanwhile: cascade sql {collector.url} "FROM incidents"')
+        config = config.shipping_to(collector.url).forking_from(zygote.path)
         with Injector(config, scenario.kills, _say) as injector, _stdout_to_stderr(args.json):
             outcome = Launcher(config).run()
     if not outcome.formed:
@@ -76,15 +85,31 @@ def run(args: argparse.Namespace) -> int:
     if len(injector.struck) != len(scenario.kills):
         _say("the job ended before the fault could be done to it, so this was not the scenario")
         return 1
+    report = _close_trace(out, args.data, config.run_id)
+    print_report(report, as_json=args.json)
+    _say(f"verdict {report.verdict}, expected {scenario.expected}; trace in {out}")
+    _say(f"look again: cascade analyze {out}   all runs: cascade serve --data {args.data}")
+    return 0 if report.verdict == scenario.expected else 1
+
+
+def _close_trace(out: Path, data: Path, run_id: str) -> Report:
+    """What the collector took and what it could not, together as one trace with its results."""
+    import msgspec
+
+    from analyzer import analyze
+    from collector.data_folder import run_folder
+    from collector.trace.copy_run import copy_run
+    from collector.trace.seal import seal_trace
+    from collector.trace.trace_folder import open_trace
+    from collector.trace.trace_writer import write_results
+
+    if run_folder(data, run_id).exists():
+        copy_run(run_folder(data, run_id), out)
     seal_trace(out)
     with open_trace(out) as source:
         analysis = analyze(source)
-    write_results(out, analysis.results)
-    report = analysis.report
-    print_report(report, as_json=args.json)
-    _say(f"verdict {report.verdict}, expected {scenario.expected}; trace in {out}")
-    _say(f"look again: cascade analyze {out}")
-    return 0 if report.verdict == scenario.expected else 1
+    write_results(out, analysis.results, msgspec.json.encode(analysis.report))
+    return analysis.report
 
 
 @contextlib.contextmanager

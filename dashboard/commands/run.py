@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cascade_runtime.vocabulary.errors import BadUsage, CascadeError
 from dashboard.commands._verb import Verb
+
+if TYPE_CHECKING:
+    from cascade_runtime.agent.config import JobConfig
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,6 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="where the trace goes (cascade-traces/NAME-TIME)"
     )
+    parser.add_argument(
+        "--collector",
+        metavar="URL",
+        default=os.environ.get("CASCADE_COLLECTOR") or None,
+        help="ship the rows to this collector while the job runs (CASCADE_COLLECTOR); "
+        "its token comes from CASCADE_TOKEN",
+    )
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="SCRIPT [ARGS ...]")
 
 
@@ -38,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the job; the script's exit code.
 
     Raises:
-        BadUsage: no script, fewer than two ranks, a trace folder in use.
+        BadUsage: no script, fewer than two ranks, a trace folder in use, no collector's address.
         BadPolicy: a policy that breaks a rule.
     """
     from cascade_runtime.agent.launcher import Launcher, make_config
@@ -60,29 +72,56 @@ def run(args: argparse.Namespace) -> int:
         mode="observe" if args.observe else "enforce",
         policy=policy,
         trace_dir=out,
+        collector=args.collector,
     )
     _say(f"starting {args.num_ranks} ranks of {script.name} ({config.mode}), trace in {out}")
+    if config.collector is not None:
+        _say(f"run {config.run_id} goes to {config.collector} while it lasts")
     outcome = Launcher(config).run()
     if outcome.formed:
+        shipped = config.collector is not None and _tell_shipped(out, config)
         try:
             _close_trace(out)
         except (CascadeError, OSError) as error:  # the script's exit code is worth more than ours
             _say(f"the trace was not sealed (it reads from its spool all the same): {error}")
-        _say(f"trace in {out}   look at it: cascade analyze {out}")
+        if not shipped:
+            _say(f"trace in {out}   look at it: cascade analyze {out}")
     elif outcome.exit_code == 0:
         _say("no rank attached: the script trains no DistributedDataParallel model")
     return outcome.exit_code
 
 
 def _close_trace(trace: Path) -> None:
-    """Turn the spool into Parquet where the server extra is installed; a spool reads as well."""
+    """Turn the spool into Parquet where the server extra is installed; a spool reads as well.
+
+    What is left of a spool that was shipped in part stays one: it goes to the collector as it is.
+    """
+    from cascade_runtime.agent.shipping.folders import is_whole
+
+    if not is_whole(trace / "spool"):
+        return
     try:
-        from collector.storage.seal import seal_trace
-        from collector.storage.trace_writer import write_views
+        from collector.trace.seal import seal_trace
+        from collector.trace.trace_writer import write_views
     except ImportError:
         return
     seal_trace(trace)
     write_views(trace)
+
+
+def _tell_shipped(trace: Path, config: JobConfig) -> bool:
+    """Whether the collector has the whole run; say so, or what to do about the rest."""
+    from cascade_runtime.agent.shipping.folders import bytes_left
+
+    left = bytes_left(trace / "spool")
+    if left:
+        _say(
+            f"{left:,} bytes of rows are not in the collector but in {trace} still.   "
+            f"send them: cascade push {trace} {config.collector}"
+        )
+        return False
+    _say(f"run {config.run_id} in {config.collector}")
+    return True
 
 
 def _say(text: str) -> None:

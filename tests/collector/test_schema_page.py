@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
-from cascade_runtime.vocabulary.schema import TABLES
+from cascade_runtime.vocabulary.schema import LEADING, TABLES
 from collector.schema.page import schema_page
 from collector.schema.views import named_views
 
@@ -27,3 +28,33 @@ def test_every_table_column_and_view_is_on_it():
         assert f"\n### {name}\n" in page
     for table in TABLES.values():
         assert all(column.doc for column in table.columns), table.name
+
+
+def test_the_page_and_the_schema_name_the_same_columns_in_the_same_order():
+    """Both ways: nothing is left out, and nothing is told that is not there."""
+    told = {
+        title: re.findall(r"^\| `(\w+)` \|", body, re.MULTILINE)
+        for title, body in re.findall(
+            r"^### (\w+)\n(.*?)(?=^##|\Z)", schema_page(), re.MULTILINE | re.DOTALL
+        )
+    }
+    leading = list(LEADING)
+    have = {
+        table.name: [
+            c.name for c in table.columns if table.kind == "result" or c.name not in leading
+        ]
+        for table in TABLES.values()
+    }
+    have |= {view.name: [name for name, _ in view.columns] for view in named_views().values()}
+    assert told == have
+    lead = schema_page().partition("## Event tables")[2].partition("\n### ")[0]
+    assert re.findall(r"^\| `(\w+)` \|", lead, re.MULTILINE) == leading
+
+
+def test_every_result_table_and_named_view_says_of_which_run_a_row_is():
+    for table in TABLES.values():
+        assert "run_id" in [column.name for column in table.columns], table.name
+        if table.kind == "result":
+            assert table.columns[-1].name == "run_id" and table.columns[-1].nullable
+    for view in named_views().values():
+        assert view.columns[-1][0] == "run_id", view.name

@@ -1,0 +1,206 @@
+"""Dashboard questions while 16 clients send as fast as they can: time until a whole answer.
+
+The questions are every named view and a few plain statements over one run that grows all the while:
+rows by table, the last minute of a table, waits by rank. Result tables hold what an analysis of the
+recorded run found, so the views join something. The dashboard runs in the collector's process
+(_asking.py); its path is ``EventStore.query``, which sees every acknowledged row, and it alone counts for the
+target. ``POST /v1/sql``, a stranger's path over the run's files, is measured in runs of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import pyarrow as pa
+
+from benchmarks import _collector, _harness
+from benchmarks._asking import Asked, Asker, AskingCollector
+from benchmarks._load import Failed, HttpClient, Load, Sent
+from benchmarks._rows import SAMPLE, meta_of
+from benchmarks._stats import p95, percentile
+from cascade_runtime.vocabulary.schema import EVENT_TABLES
+from collector.schema.views import named_views
+from collector.wire.batch import MSGPACK
+
+LIMIT_MS = 150.0
+TARGET = f"p95 under {LIMIT_MS:.0f} ms"
+NUM_CLIENTS = 16
+BATCH_ROWS = 500
+SECONDS = 15.0
+WARM_UP_S = 3.0
+MAX_RATE = 250_000
+"""Rows a second that are made for it; when they run out, the rest of a run has no load and is void."""
+QUICK_SECONDS = 2.0
+RUN_ID = _collector.RUN_ID
+MINUTE_NS = 60 * 10**9
+
+
+def questions() -> list[tuple[str, str]]:
+    """Name and statement, in the order in which they are asked."""
+    counted = " UNION ALL ".join(
+        f"SELECT '{name}' AS name, count(*) AS num_rows FROM {name}" for name in EVENT_TABLES
+    )
+    last = (
+        "SELECT * FROM steps WHERE wall_ns > (SELECT max(wall_ns) FROM steps) - "
+        f"{MINUTE_NS} ORDER BY wall_ns DESC LIMIT 1000"
+    )
+    plain = [
+        ("rows by table", counted),
+        ("last minute of steps", last),
+        ("waits by rank", "SELECT rank, sum(wait_ns) FROM waits GROUP BY rank ORDER BY rank"),
+        (
+            "collectives by op",
+            "SELECT op, count(*), avg(complete_ns - enter_ns) FROM collectives GROUP BY op",
+        ),
+    ]
+    return [*plain, *((name, f"SELECT * FROM {name} LIMIT 1000") for name in named_views())]
+
+
+@dataclass
+class Round:
+    """One run: what was asked while the load was on, and the load."""
+
+    asked: list[Asked] = field(default_factory=list)
+    sent: Sent = field(default_factory=Sent)
+    load_was_on: bool = True
+
+
+def results_of_sample() -> dict[str, pa.Table]:
+    """What an analysis of the recorded run finds, under the benchmark's run_id."""
+    from analyzer import analyze
+    from collector.trace.trace_folder import open_trace
+
+    with open_trace(SAMPLE) as trace:
+        found = analyze(trace).results
+    moved = {}
+    for name, rows in found.items():
+        at = rows.schema.get_field_index("run_id")
+        if at >= 0:
+            ids = pa.array([RUN_ID] * rows.num_rows, rows.schema.field(at).type)
+            rows = rows.set_column(at, rows.schema.field(at), ids)
+        moved[name] = rows
+    return moved
+
+
+def one(
+    load: Load, results: dict[str, pa.Table], seconds: float, parent: Path, *, by_sql: bool
+) -> Round:
+    """One run on a new data folder."""
+    from collector.data_folder import run_folder
+    from collector.trace.trace_writer import write_results
+
+    folder = Path(tempfile.mkdtemp(prefix="bench-reads-", dir=parent))
+    try:
+        with AskingCollector(folder / "data", RUN_ID) as server:
+            address = ("127.0.0.1", server.port)
+            url = f"http://127.0.0.1:{server.port}"
+            path = f"{url}/v1/runs/{RUN_ID}"
+            headers = {"content-type": "application/json"}
+            meta = meta_of(RUN_ID, NUM_CLIENTS)
+            httpx.put(path, content=meta, headers=headers).raise_for_status()
+            server.publish()  # makes the run's folder
+            write_results(run_folder(folder / "data", RUN_ID), results)
+            begin = time.monotonic()
+            load.start(address, seconds + WARM_UP_S)
+            time.sleep(WARM_UP_S)
+            if by_sql:
+                asker = Asker(lambda sql: ask_sql(url, sql), questions())
+                time.sleep(seconds)
+                asked = asker.stop()
+            else:
+                server.begin(questions())
+                time.sleep(seconds)
+                asked = server.end()
+            sent = load.result()
+        # Answers that were begun before the load ended count, however long they took.
+        under_load = [a for a in asked if a.at < sent.end]
+        return Round(under_load, sent, sent.end >= begin + seconds + WARM_UP_S - 0.5)
+    finally:
+        shutil.rmtree(folder)
+
+
+def ask_sql(url: str, sql: str) -> int:
+    """A stranger's question; the number of rows of its answer."""
+    body = {"sql": sql, "run_id": RUN_ID, "format": "arrow"}
+    answer = httpx.post(f"{url}/v1/sql", json=body, timeout=60)
+    if answer.status_code != 200:
+        raise Failed(f"/v1/sql answered {answer.status_code}: {answer.text[:300]}")
+    return int(answer.headers["cascade-num-rows"])
+
+
+def main(argv: list[str]) -> int:
+    options = _harness.parser(__doc__)
+    options.add_argument("--seconds", type=float, default=SECONDS, help="of a run")
+    options.add_argument("--dir", type=Path, default=Path(tempfile.gettempdir()), help="where to")
+    args = _harness.parse(options, argv)
+    found = measure(args)
+    result = judge(found)
+    result.notes.append(f"file system: {_harness.file_system(args.dir)}")
+    return _harness.report(result, args, argv)
+
+
+def measure(args: argparse.Namespace) -> dict[str, list[Round]]:
+    """Runs of both paths, in turn."""
+    seconds = QUICK_SECONDS if args.quick else args.seconds
+    num_rows = MAX_RATE * (seconds + WARM_UP_S) / (2 if args.quick else 1)
+    num_batches = int(num_rows / NUM_CLIENTS / BATCH_ROWS) + 1
+    sizes = (MSGPACK, NUM_CLIENTS, num_batches, BATCH_ROWS)
+    results = results_of_sample()
+    with Load(_collector.queues, sizes, HttpClient) as load:
+        load.ready()
+        arms = {
+            "query": lambda: one(load, results, seconds, args.dir, by_sql=False),
+            "/v1/sql": lambda: one(load, results, seconds, args.dir, by_sql=True),
+        }
+        return _harness.alternate(arms, 1 if args.quick else args.repeats)
+
+
+def judge(found: dict[str, list[Round]]) -> _harness.Result:
+    """p95 over all questions of all runs; void without load or answers."""
+    ms = {name: [a.ms for r in rounds for a in r.asked] for name, rounds in found.items()}
+    void = not all(ms.values()) or not all(r.load_was_on for rs in found.values() for r in rs)
+    rates = {
+        name: sum(r.sent.num_rows for r in rounds) / sum(r.sent.seconds for r in rounds)
+        for name, rounds in found.items()
+    }
+    notes = []
+    for name, rounds in found.items():
+        notes.append(
+            f"{name}: {len(ms[name])} answers, p50 {percentile(ms[name], 0.5):.0f} ms, p99 "
+            f"{percentile(ms[name], 0.99):.0f} ms, while {rates[name]:.0f} rows a second came in "
+            f"({max(r.sent.num_rows for r in rounds)} in the largest run)"
+        )
+        notes.append(f"{name}, median ms: {by_name([a for r in rounds for a in r.asked])}")
+    if void:
+        notes.append("void: the load ended before the questions did, or nothing was answered")
+    figure = round(p95(ms["query"]), 1)
+    return _harness.Result(
+        name="reads_during_ingest",
+        figure={"p95": figure},
+        unit="ms from question to whole answer, EventStore.query",
+        target={"p95": LIMIT_MS},
+        holds=figure < LIMIT_MS and not void,
+        against={"/v1/sql p95": round(p95(ms["/v1/sql"]), 1)},
+        spread={
+            "p95": [round(v, 1) for v in sorted(p95([a.ms for a in r.asked]) for r in found["query"])]
+        },
+        notes=notes,
+    )
+
+
+def by_name(asked: list[Asked]) -> str:
+    """Every question's median, the slowest first."""
+    names = {a.name for a in asked}
+    medians = {n: percentile([a.ms for a in asked if a.name == n], 0.5) for n in names}
+    return ", ".join(f"{n} {v:.0f}" for n, v in sorted(medians.items(), key=lambda x: -x[1]))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""The HTTP doorway: routes, limits, tokens, one error shape."""

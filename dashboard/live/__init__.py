@@ -1,0 +1,1 @@
+"""What runs beside a collector: the analysis of live runs."""
