@@ -71,22 +71,39 @@ class Collector:
         Raises:
             Failed: it ended instead.
         """
-        words = ["serve", "--json", "--no-analysis", "--data", str(self.data)]
-        words += ["--port", str(self._port), *self._options]
         begin = time.monotonic()
-        self.data.parent.mkdir(parents=True, exist_ok=True)
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", _MAIN, *words], stdout=subprocess.PIPE, stderr=log
-            )
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        self._process.stdout.close()
+        process = self._begin()
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        process.stdout.close()
         if not line:
-            self._process.wait()
+            process.wait()
             raise Failed(f"the collector did not start:\n{self.log[-2000:]}")
         self._port = int(msgspec.json.decode(line)["url"].rsplit(":", 1)[1])
         self.start_s = time.monotonic() - begin
+
+    def start_and_kill(self, after_s: float) -> None:
+        """Start it and kill it so many seconds later, wherever it has got to."""
+        process = self._begin()
+        time.sleep(after_s)
+        self.kill()
+        assert process.stdout is not None
+        process.stdout.close()
+
+    def _begin(self) -> subprocess.Popen[bytes]:
+        words = ["serve", "--json", "--no-analysis", "--data", str(self.data)]
+        words += ["--port", str(self._port), *self._options]
+        # What a killed collector leaves among temporary files goes with the benchmark's folder.
+        temporary = self.data.with_name(f"{self.data.name}.tmp")
+        temporary.mkdir(parents=True, exist_ok=True)
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _MAIN, *words],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env={**os.environ, "TMPDIR": str(temporary)},
+            )
+        return self._process
 
     def kill(self) -> None:
         """SIGKILL."""

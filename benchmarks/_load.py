@@ -146,7 +146,8 @@ def closed_loop(
                     sent.num_again += 1
                     time.sleep(0.05)
                 if status != 200:
-                    raise Failed(f"a request was answered with {status}")
+                    problems.append(Failed(f"a request was answered with {status}"))
+                    return
                 sent.latencies_ms.append((time.perf_counter() - begin) * 1000)
                 sent.num_rows += num_rows
         except Exception as error:

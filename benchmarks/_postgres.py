@@ -176,7 +176,11 @@ class Postgres:
         data = self._folder / "data"
         command = [program("initdb"), "-D", str(data), "-U", USER, "--auth=trust", "-E", "UTF8"]
         made = subprocess.run(
-            [*command, "--no-locale", "--no-sync"], capture_output=True, text=True, **self._as_owner()
+            [*command, "--no-locale", "--no-sync"],
+            capture_output=True,
+            check=False,
+            text=True,
+            **self._as_owner(),
         )
         if made.returncode:
             raise Failed(f"initdb failed:\n{made.stderr[-2000:]}")
@@ -194,7 +198,7 @@ class Postgres:
             try:
                 with self._connect() as connection:
                     connection.execute(schema(self._how).encode())
-                return
+                break
             except psycopg.OperationalError as error:
                 if self._process.poll() is not None or time.monotonic() > until:
                     raise Failed(f"PostgreSQL did not start:\n{log.read_text()[-2000:]}") from error
@@ -344,9 +348,7 @@ _ESCAPES = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
 
 def _line(table: str, row: Record) -> bytes:
     """A row in COPY's text form."""
-    fields = [
-        _field(v, is_json) for v, is_json in zip(row[1:], _IS_JSON[table], strict=True)
-    ]
+    fields = [_field(v, is_json) for v, is_json in zip(row[1:], _IS_JSON[table], strict=True)]
     return "\t".join(fields).encode() + b"\n"
 
 

@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 import msgspec
 import zstandard
 
-from cascade_runtime.vocabulary.schema import EVENT_TABLES, TABLES
+from cascade_runtime.vocabulary.events import EVENT_TYPES, Event
+from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from cascade_runtime.vocabulary.trace_meta import TraceMeta
 from collector.schema.rows import events_to_table, table_to_events
 from collector.trace.trace_folder import TraceFolder
@@ -96,9 +97,7 @@ def sample() -> Sample:
     ]
     items = list(heapq.merge(*streams, key=lambda item: item.wall_ns))
     num_rows = sum(item.record[0] != DONE for item in items)
-    return Sample(
-        items, num_rows, len(actors), items[-1].wall_ns - items[0].wall_ns + 10**6, meta
-    )
+    return Sample(items, num_rows, len(actors), items[-1].wall_ns - items[0].wall_ns + 10**6, meta)
 
 
 def _actor_items(number: int, events: list[Any]) -> Iterator[Item]:
@@ -241,7 +240,11 @@ def by_table(records: list[Record]) -> dict[str, list[Record]]:
     return found
 
 
-_pack = zstandard.ZstdCompressor(level=1).compress
+_STRUCTS: dict[str, type[Event]] = {s.__struct_config__.tag: s for s in EVENT_TYPES}  # type: ignore[misc]
+
+
+def _pack(body: bytes) -> bytes:
+    return zstandard.ZstdCompressor(level=1).compress(body)  # one is not for several threads
 
 
 def body_of(form: str, records: list[Record]) -> tuple[bytes, str | None]:
@@ -250,10 +253,10 @@ def body_of(form: str, records: list[Record]) -> tuple[bytes, str | None]:
         return _pack(msgspec.msgpack.encode(records)), "zstd"
     if form == NDJSON:
         return _pack(b"\n".join(msgspec.json.encode(r) for r in records)), "zstd"
-    tables = {
-        name: events_to_table(name, [msgspec.convert(r, TABLES[name].struct) for r in rows])
-        for name, rows in by_table(records).items()
-    }
+    tables = {}
+    for name, rows in by_table(records).items():
+        events = [msgspec.convert(row, _STRUCTS[name]) for row in rows]
+        tables[name] = events_to_table(name, events)
     return encode_arrow(tables), None
 
 

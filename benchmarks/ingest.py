@@ -83,7 +83,7 @@ def ours(load: Load, parent: Path) -> Round:
         check_count("the run's folder", sent.num_rows, rows_in(folder / "data"))
         return Round(sent, cpu, settle_s)
     finally:
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def rows_in(data: Path) -> int:
@@ -102,7 +102,7 @@ def theirs(load: Load, how: _postgres.How) -> Round:
         cpu = server.cpu_s()
         sent = load.run(server.address)
         cpu = server.cpu_s() - cpu
-        check_count("PostgreSQL", sent.num_rows, server.num_rows(_postgres.RUN_ID))
+        check_count("PostgreSQL", sent.num_rows, server.num_rows(_collector.RUN_ID))
         return Round(sent, cpu)
 
 
@@ -140,7 +140,9 @@ def measure(args: argparse.Namespace) -> dict[str, list[Round]]:
         them = {name: their_arm(how) for name, how in PEERS.items()}
         marks, key = them
         order = ["ours", marks, "ours again", key, "ours, arrow", "ours, ndjson"]
-        return _harness.alternate({n: (mine | them)[n] for n in order}, 1 if args.quick else args.repeats)
+        return _harness.alternate(
+            {n: (mine | them)[n] for n in order}, 1 if args.quick else args.repeats
+        )
 
 
 def main(argv: list[str]) -> int:
@@ -167,9 +169,7 @@ def judge(found: dict[str, list[Round]]) -> _harness.Result:
     notes = [f"{name}: {words(rounds)}" for name, rounds in found.items()]
     notes.append(f"the peer is {peer}; the ratio is above {lower:.3f} with 95 % confidence")
     settle = median([r.settle_s for r in found["ours"] + found["ours again"]])
-    notes.append(
-        f"the collector's stop, with what was not in the run's folder yet: {settle:.1f} s"
-    )
+    notes.append(f"the collector's stop, with what was not in the run's folder yet: {settle:.1f} s")
     return _harness.Result(
         name="ingest",
         figure=figure,

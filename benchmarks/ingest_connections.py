@@ -66,7 +66,7 @@ def one(num_agents: int, seconds: int, warm_up_s: float, parent: Path, seed: int
             server.stop()
         return done
     finally:
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def main(argv: list[str]) -> int:
@@ -117,7 +117,9 @@ def judge(runs: list[Paced], num_agents: int) -> _harness.Result:
         unit="ms from the timetabled sending to the answer (p99), and counts",
         target={"p99": LIMIT_MS, "resets": 0, "errors": 0},
         holds=p99 < LIMIT_MS and not errors and not resets and not void,
-        spread={"p99": [round(p, 1) for p in sorted(percentile(r.latencies_ms, 0.99) for r in runs)]},
+        spread={
+            "p99": [round(p, 1) for p in sorted(percentile(r.latencies_ms, 0.99) for r in runs)]
+        },
         notes=notes,
     )
 

@@ -23,7 +23,7 @@ import pyarrow as pa
 from benchmarks import _collector, _harness
 from benchmarks._asking import Asked, Asker, AskingCollector
 from benchmarks._load import Failed, HttpClient, Load, Sent
-from benchmarks._rows import SAMPLE, meta_of
+from benchmarks._rows import SAMPLE, Host, meta_of, request_of
 from benchmarks._stats import p95, percentile
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from collector.schema.views import named_views
@@ -79,14 +79,16 @@ def results_of_sample() -> dict[str, pa.Table]:
 
     with open_trace(SAMPLE) as trace:
         found = analyze(trace).results
-    moved = {}
-    for name, rows in found.items():
-        at = rows.schema.get_field_index("run_id")
-        if at >= 0:
-            ids = pa.array([RUN_ID] * rows.num_rows, rows.schema.field(at).type)
-            rows = rows.set_column(at, rows.schema.field(at), ids)
-        moved[name] = rows
-    return moved
+    return {name: moved(rows) for name, rows in found.items()}
+
+
+def moved(rows: pa.Table) -> pa.Table:
+    """The rows under the benchmark's run_id, where they name a run at all."""
+    at = rows.schema.get_field_index("run_id")
+    if at < 0:
+        return rows
+    field_ = rows.schema.field(at)
+    return rows.set_column(at, field_, pa.array([RUN_ID] * rows.num_rows, field_.type))
 
 
 def one(
@@ -105,7 +107,13 @@ def one(
             headers = {"content-type": "application/json"}
             meta = meta_of(RUN_ID, NUM_CLIENTS)
             httpx.put(path, content=meta, headers=headers).raise_for_status()
-            server.publish()  # makes the run's folder
+            # The first rows make the run's folder.
+            first = Host(RUN_ID, NUM_CLIENTS).take(BATCH_ROWS)
+            client = HttpClient(address)
+            if client.ask(request_of(MSGPACK, first.records)) != 200:
+                raise Failed("the first rows were not taken")
+            client.close()
+            server.publish()
             write_results(run_folder(folder / "data", RUN_ID), results)
             begin = time.monotonic()
             load.start(address, seconds + WARM_UP_S)
@@ -123,7 +131,7 @@ def one(
         under_load = [a for a in asked if a.at < sent.end]
         return Round(under_load, sent, sent.end >= begin + seconds + WARM_UP_S - 0.5)
     finally:
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def ask_sql(url: str, sql: str) -> int:
@@ -189,7 +197,9 @@ def judge(found: dict[str, list[Round]]) -> _harness.Result:
         holds=figure < LIMIT_MS and not void,
         against={"/v1/sql p95": round(p95(ms["/v1/sql"]), 1)},
         spread={
-            "p95": [round(v, 1) for v in sorted(p95([a.ms for a in r.asked]) for r in found["query"])]
+            "p95": [
+                round(v, 1) for v in sorted(p95([a.ms for a in r.asked]) for r in found["query"])
+            ]
         },
         notes=notes,
     )

@@ -17,7 +17,6 @@ from cascade_runtime.vocabulary.ports import TraceSource
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from cascade_runtime.vocabulary.trace_meta import TraceMeta
 from collector.storage._interface import Mark, Receipt, RunSummary
-from collector.web.run_ids import RULE, fits_a_path
 from collector.wire.arrow_body import encode_arrow
 from collector.wire.arrow_send import (
     ROWS_EACH,
@@ -29,6 +28,7 @@ from collector.wire.arrow_send import (
     prefixes,
 )
 from collector.wire.batch import ARROW
+from collector.wire.run_ids import RULE, fits_a_path
 
 _T = TypeVar("_T", bound=msgspec.Struct)
 

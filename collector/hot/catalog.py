@@ -53,7 +53,8 @@ class Catalog:
                 return run, None
             if run_id in self._dropped:
                 raise RunDropped("this run was dropped, and is not taken again", where=run_id[:200])
-            row = RunRow(run_id, "hot", None, wall_ns, wall_ns, 0, 0, None)
+            now = self._later(wall_ns)
+            row = RunRow(run_id, "hot", None, now, now, 0, 0, None)
             run = self._runs[run_id] = Run(row, run_folder(self._data, run_id))
             return run, row
 
@@ -88,8 +89,11 @@ class Catalog:
     def now(self, wall_ns: int) -> int:
         """The wall clock, but never back: a run that comes later is not older than those before."""
         with self._lock:
-            self._latest_ns = max(wall_ns, self._latest_ns + 1)
-            return self._latest_ns
+            return self._later(wall_ns)
+
+    def _later(self, wall_ns: int) -> int:
+        self._latest_ns = max(wall_ns, self._latest_ns + 1)
+        return self._latest_ns
 
     def load(self, journal: Journal) -> int:
         """Read what an earlier collector left; the highest commit number that was given.

@@ -138,8 +138,10 @@ class Group:
         return before is not None and seq in before.stored
 
 
-def _runs_of(batch: Batch) -> set[str]:
+def _runs_of(batch: Batch) -> list[str]:
+    """In the order in which they come."""
     if batch.records is not None:
-        return {record.run_id for record in batch.records}
+        return list(dict.fromkeys(record.run_id for record in batch.records))
     tables = (batch.tables or {}).values()
-    return {run_id for rows in tables for run_id in rows["run_id"].unique().to_pylist()}
+    named = (run_id for rows in tables for run_id in rows["run_id"].unique().to_pylist())
+    return list(dict.fromkeys(named))

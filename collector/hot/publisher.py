@@ -118,6 +118,7 @@ class Publisher:
             run.files.write_open(snapshot.open, snapshot.commit)
             told, kept = self._part_orphans(snapshot.orphans)
             run.files.write_orphans(told)
+            run.files.sync()
             self._write_meta(run)
             self._write_views(run, snapshot)
             self._writer.do(partial(self._flush, run, snapshot.commit, kept, whole)).result()
@@ -170,9 +171,10 @@ class Publisher:
     ) -> None:
         num_rows = sum(rows.num_rows for rows in chunks)
         if num_rows >= least:
-            file = run.files.write_segment(name, chunks, commit)
-            run.rows.sealed(name, len(chunks), file)
             run.num_published.pop(name, None)
+            run.files.write_segment(
+                name, chunks, commit, partial(run.rows.sealed, name, len(chunks))
+            )
             self.num_segments += 1
         elif num_rows != run.num_published.get(name):
             run.files.write_tail(name, chunks, commit)

@@ -115,18 +115,22 @@ def _rebuild(data: Path, journal: Journal, aside: Aside, lost_log: bool) -> Reco
     batches: dict[str, list[JournalRow]] = {}
     for batch in journal.batches():
         batches.setdefault(batch.run_id, []).append(batch)
+    damaged_before: dict[str, set[tuple[int, int]]] = {}
+    for run_id, *actor in journal.damaged():
+        damaged_before.setdefault(run_id, set()).add((actor[0], actor[1]))
     num_rows = num_restored = 0
     gaps: list[ActorEnd] = []
     for row in rows:
         run = Run(row, run_folder(data, row.run_id))
-        damaged_before = len(aside.kept)
+        run.damaged = damaged_before.get(row.run_id, set())
+        num_moved = len(aside.kept)
         last_wall_ns = _read_files(run, aside)
         stored = run.count_rows()
         left = batches.get(row.run_id, [])
         commit = restore(run, row.orphans, left)
         if left or run.num_published:
             run.state = "hot"
-        lost_file = len(aside.kept) > damaged_before
+        lost_file = len(aside.kept) > num_moved
         if lost_file or (lost_log and run.state == "hot"):
             commit += 1
             _reckon(run, last_wall_ns, commit)

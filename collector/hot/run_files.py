@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
@@ -55,6 +55,7 @@ class RunFiles:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._unsynced: set[Path] = set()
 
     def folder(self, table: str) -> Path:
         """Where a table's files lie."""
@@ -66,14 +67,34 @@ class RunFiles:
         """Put the newest rows of a table into its tail, in place of the old one."""
         self._write(self.folder(table) / TAIL, pa.concat_tables(chunks), commit)
 
-    def write_segment(self, table: str, chunks: Sequence[pa.Table], commit: int) -> str:
-        """Make the newest rows of a table a segment, in reading order; its file name."""
+    def write_segment(
+        self, table: str, chunks: Sequence[pa.Table], commit: int, sealed: Callable[[str], None]
+    ) -> None:
+        """Make the newest rows of a table a segment, in reading order.
+
+        Args:
+            table: an event table.
+            chunks: its rows.
+            commit: the commit that they reach.
+            sealed: told the file's name as soon as it is there, whatever fails after that: were the
+                rows written again, they would be there twice.
+        """
         folder = self.folder(table)
         self._write(folder / TAIL, in_order(pa.concat_tables(chunks)), commit)
-        sealed = f"{commit:012d}-{uuid4().hex}.parquet"
-        (folder / TAIL).rename(folder / sealed)
-        sync_folder(folder)
-        return sealed
+        name = f"{commit:012d}-{uuid4().hex}.parquet"
+        self._unsynced.add(folder)
+        try:
+            (folder / TAIL).rename(folder / name)
+        finally:
+            if (folder / name).exists():  # some file systems rename and then report a failure
+                sealed(name)
+        self.sync()
+
+    def sync(self) -> None:
+        """Make the names of new segments durable."""
+        for folder in list(self._unsynced):
+            sync_folder(folder)
+            self._unsynced.discard(folder)
 
     def write_open(self, rows: Sequence[Collectives], commit: int) -> None:
         """Put the open collectives into their file, in place of the old ones."""

@@ -78,7 +78,7 @@ class Writer:
         self._queued_rows = 0
         self._queued_bytes = 0
         self._refuses: str | None = None
-        self._ended = self._is_broken = False
+        self._ended = self._is_broken = self._in_doubt = False
         self.problem: str | None = None
         self.num_commits = self.num_rows = self.num_duplicates = self.num_reopened = 0
         self._thread = threading.Thread(target=self._run, name="cascade-writer", daemon=True)
@@ -177,10 +177,11 @@ class Writer:
     def _perform(self, task: _Task) -> None:
         try:
             self._check_whole()
+            self._settle()
             task.answer.set_result(task.do())
         except duckdb.Error as error:
-            _log.warning("the journal failed, opening it again: %s", _short(error))
-            self._reopen()
+            _log.warning("the journal failed, it will be opened again: %s", _short(error))
+            self._in_doubt = True
             _fail(task.answer, self._why(error))
         except Exception as error:
             _fail(task.answer, error)
@@ -190,8 +191,8 @@ class Writer:
             self._check_whole()
             self._store_group(jobs)
         except Exception as error:
-            if not isinstance(error, StoreDown):
-                _log.exception("a group of batches could not be stored")
+            expected = isinstance(error, CascadeError | duckdb.Error)
+            _log.error("batches could not be stored: %s", _short(error), exc_info=not expected)
             for job in jobs:
                 _fail(job.answer, self._why(error))
         finally:
@@ -200,7 +201,7 @@ class Writer:
                 self._queued_bytes -= sum(job.num_bytes for job in jobs)
 
     def _store_group(self, jobs: list[_Job]) -> None:
-        group = Group(self._catalog, self._catalog.now(self._options.wall_ns()))
+        group = Group(self._catalog, self._options.wall_ns())
         sifted = [done for job in jobs if (done := self._sift(job, group)) is not None]
         parts = group.parts
         if parts:
@@ -228,19 +229,35 @@ class Writer:
         """Make the parts durable.
 
         Raises:
-            duckdb.Error: twice in a row; whether they are durable is not known, and they are removed
-                when the journal is opened again.
+            duckdb.Error, CascadeError: it failed twice.
         """
-        try:
-            self._journal.commit(self._next_commit, parts, group.new_runs)
-        except duckdb.Error as error:
-            # After a fatal error every call fails until the database is opened again.
-            _log.warning("a commit failed, opening the store again: %s", _short(error))
-            self._reopen()
-            self._journal.commit(self._next_commit, parts, group.new_runs)
+        for is_last_try in (False, True):
+            try:
+                self._settle()
+                self._journal.commit(self._next_commit, parts, group.new_runs)
+                break
+            except (duckdb.Error, CascadeError) as error:
+                self._in_doubt = True
+                if is_last_try:
+                    raise
+                _log.warning("a commit failed, opening the store again: %s", _short(error))
         self._next_commit += 1
         self.num_commits += 1
         self.problem = None
+
+    def _settle(self) -> None:
+        """After an error open the journal again, without what it may hold of an unanswered commit.
+
+        A fatal error makes every later call fail until then. And whether a commit that failed is
+        durable nobody knows: its sender was told no and sends it again.
+
+        Raises:
+            duckdb.Error, CascadeError: it cannot be opened.
+        """
+        if self._in_doubt:
+            self.num_reopened += 1
+            self._journal.reopen(self._next_commit - 1)
+            self._in_doubt = False
 
     def _apply(self, parts: list[Part]) -> None:
         """The parts are durable: they are hot rows now, those of one run all at once."""
@@ -280,14 +297,6 @@ class Writer:
         self.num_duplicates += num_duplicates
         if done.job.answer.set_running_or_notify_cancel():
             done.job.answer.set_result(Receipt(num_rows, num_duplicates, marks))
-
-    def _reopen(self) -> None:
-        """Open the journal again, without what it may hold of a commit that was not acknowledged."""
-        self.num_reopened += 1
-        try:
-            self._journal.reopen(self._next_commit - 1)
-        except (CascadeError, duckdb.Error) as error:
-            _log.error("the store could not be opened again: %s", _short(error))
 
     def _why(self, error: BaseException) -> CascadeError:
         if isinstance(error, StoreDown):

@@ -156,10 +156,14 @@ def _run(db: duckdb.DuckDBPyConnection, setup: Setup, question: Question) -> Bod
     if question.guard:
         checked = check(db, question.sql, views)
     else:
-        checked = Checked(question.sql, frozenset(views), catalog=True)
-    # Only what the statement reads is made: making a view opens every file of its table.
-    for view in needed(views, views if checked.catalog else checked.views):
-        db.execute(view.sql)
+        checked = Checked(question.sql, frozenset(views), catalog=False)
+    # Only what the statement reads is made over files: making such a view opens every one of them.
+    wanted = {view.name for view in needed(views, checked.views)}
+    for name, view in views.items():
+        if name in wanted:
+            db.execute(view.sql)
+        elif checked.catalog:
+            db.execute(view.bare)
     db.execute("BEGIN TRANSACTION READ ONLY")
     found = db.sql(checked.sql)
     if found is None:

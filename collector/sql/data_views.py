@@ -39,7 +39,8 @@ def data_views(
     for view in named_views().values():
         words = set(re.findall(r"\w+", view.body))
         needs = tuple(name for name in views if name in words)
-        views[view.name] = DataView(view.name, view.doc, needs, named_view(view))
+        sql = named_view(view)
+        views[view.name] = DataView(view.name, view.doc, needs, sql, bare=sql)
     return views
 
 
@@ -63,8 +64,10 @@ def present_tables(runs: Path, run: str = EVERY_RUN) -> frozenset[str]:
 
 
 def _table(table: Table, where: str, present: bool, run_id: str | None) -> DataView:
-    files = f"{where}/{folder_of(table)}/{table.name}/*.parquet" if present else None
-    return DataView(table.name, table.doc, (), table_view(table, files, run_id, exact=True))
+    files = f"{where}/{folder_of(table)}/{table.name}/*.parquet"
+    bare = table_view(table, None, None, exact=True)
+    sql = table_view(table, files, run_id, exact=True) if present else bare
+    return DataView(table.name, table.doc, (), sql, bare)
 
 
 def _folders(folder: Path) -> Iterator[Path]:

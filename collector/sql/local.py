@@ -109,11 +109,10 @@ def _over_runs(
     runs = runs_folder(data).resolve()
     views = data_views(str(runs), present_tables(runs, run), run=run, run_id=run_id)
     wanted = {view.name for view in needed(views, _names_in(sql, views))}
-    nothing = data_views(str(runs), ())
     try:
         for name, view in views.items():
             # Those that are not asked are there to be listed, and open no file.
-            db.execute(view.sql if name in wanted else nothing[name].sql)
+            db.execute(view.sql if name in wanted else view.bare)
     except duckdb.IOException:
         raise
     except duckdb.Error as error:

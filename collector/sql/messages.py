@@ -28,12 +28,20 @@ LARGEST_HEADER = 1 << 20
 
 
 class DataView(msgspec.Struct, frozen=True):
-    """One view: its name, what it says, the views that it reads, its CREATE VIEW."""
+    """One view.
+
+    Attributes:
+        name, doc: its name, and what it says.
+        needs: the views that it reads.
+        sql: its CREATE VIEW.
+        bare: its CREATE VIEW over no file, for a statement that only asks which views there are.
+    """
 
     name: str
     doc: str
     needs: tuple[str, ...]
     sql: str
+    bare: str
 
 
 def needed(views: dict[str, DataView], names: Iterable[str]) -> list[DataView]:

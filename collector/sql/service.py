@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
-import tempfile
 import threading
 import time
 from contextlib import suppress
@@ -18,6 +16,7 @@ from collector.sql.data_views import data_views, present_tables
 from collector.sql.errors import SqlFailed, SqlRefused, SqlTooLarge, SqlTooLong
 from collector.sql.limits import SqlLimits
 from collector.sql.messages import RUNS, Answer, DataView, Format, Question, Setup
+from collector.sql.place import Place
 from collector.sql.pool import ChildPool
 from collector.sql.process import Child, ChildEnded, ChildTooSlow, Reply
 from collector.storage._interface import NoSuchRun, StoreDown
@@ -85,8 +84,7 @@ class SqlService:
         self._limits = limits
         runs = runs_folder(self._data)
         runs.mkdir(parents=True, exist_ok=True)
-        self._place = Path(tempfile.mkdtemp(prefix="cascade-sql-"))
-        (self._place / RUNS).symlink_to(runs)
+        self._place = Place(runs)
         setup = Setup(
             runs=str(runs),
             memory_bytes=limits.memory_bytes,
@@ -95,7 +93,7 @@ class SqlService:
             num_threads=limits.num_threads,
             time_s=limits.time_s,
         )
-        self._pool = ChildPool(self._place, setup, limits)
+        self._pool = ChildPool(self._place.path, setup, limits)
         self._lock = threading.Lock()
         self._health = SqlHealth(landlock=landlock.abi() > 0)
         self._pool.warm()
@@ -131,7 +129,7 @@ class SqlService:
     def close(self) -> None:
         """End all children, remove what was made for them."""
         self._pool.close()
-        shutil.rmtree(self._place, ignore_errors=True)
+        self._place.close()
 
     def _checked(self, request: SqlRequest) -> int:
         """The limit of rows, when the request is one that can be served."""

@@ -82,7 +82,9 @@ def _cell(value: Any) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    return value is None or (isinstance(value, int | float | Decimal) and not isinstance(value, bool))
+    return value is None or (
+        isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    )
 
 
 def _printable(text: str) -> str:

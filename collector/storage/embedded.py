@@ -97,12 +97,11 @@ class EmbeddedStore:
             raise DiskLow(low, hint="make room on the collector's disk")
 
         def store() -> None:
-            now = self._catalog.now(self.options.wall_ns())
-            run, new = self._catalog.make(meta.run_id, now)
+            run, new = self._catalog.make(meta.run_id, self.options.wall_ns())
             text = format_trace_meta(meta)
             if run.meta_json == text:
                 return
-            run.seen(now, self.options.mono_s())
+            run.seen(self._catalog.now(self.options.wall_ns()), self.options.mono_s())
             row = run.row(run.flushed_commit)
             try:
                 self._journal.put_meta(row._replace(meta=text, state="hot"))

@@ -62,7 +62,7 @@ class GrowingTrace:
         rows = pa.concat_tables(parts).sort_by([(name, "ascending") for name in _KEY])
         rank, incarnation, seq, wall = (rows[name].to_numpy() for name in _KEY)
         ends = np.flatnonzero((np.diff(rank) != 0) | (np.diff(incarnation) != 0))
-        last = np.append(ends, len(rank) - 1) if len(rank) else []
+        last = [*ends.tolist(), len(rank) - 1] if len(rank) else []
         return events_to_table(
             "gaps",
             [

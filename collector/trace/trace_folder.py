@@ -198,7 +198,9 @@ class TraceFolder:
             read_file(file, self._inside.name(file), name, schema.names)
             for file in self._files("results", name)
         ]
-        return pa.concat_tables([schema.empty_table(), *parts])
+        rows = pa.concat_tables([schema.empty_table(), *parts])
+        at = schema.get_field_index("run_id")  # not there in results of an earlier release
+        return rows.set_column(at, schema.field(at), pc.fill_null(rows["run_id"], self.meta.run_id))
 
     def _read_meta(self) -> TraceMeta:
         file = self._inside.path("trace.json")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from prometheus_client import (
     CollectorRegistry,
@@ -45,11 +45,15 @@ _COUNTERS = {
 class Metrics:
     """The figures of one collector, in a registry of their own.
 
+    Attributes:
+        num_in_flight: requests under way; changed on the event loop only.
+
     Args:
         store: asked for its figures at each scrape.
+        confined: whether the kernel confines the children that run strangers' SQL.
     """
 
-    def __init__(self, store: EventStore) -> None:
+    def __init__(self, store: EventStore, confined: Callable[[], bool]) -> None:
         self.registry = CollectorRegistry()
         self._requests = Counter(
             "cascade_http_requests",
@@ -76,9 +80,15 @@ class Metrics:
             ("outcome",),
             registry=self.registry,
         )
-        self.in_flight = Gauge(
-            "cascade_http_in_flight", "requests under way", registry=self.registry
+        self.num_in_flight = 0
+        in_flight = Gauge("cascade_http_in_flight", "requests under way", registry=self.registry)
+        in_flight.set_function(lambda: self.num_in_flight)
+        landlock = Gauge(
+            "cascade_sql_confined",
+            "1 when the kernel keeps strangers' SQL to the runs' files (Landlock)",
+            registry=self.registry,
         )
+        landlock.set_function(confined)
         self.registry.register(_StoreFigures(store))
         ProcessCollector(registry=self.registry)
         # Looking a child up by its labels costs more than counting with it.

@@ -14,7 +14,7 @@ from collector.storage._interface import EventStore, Mark, RunSummary
 from collector.web.context import Context
 from collector.web.errors import BadRequestField
 from collector.web.openapi import answers, json_answer, json_body
-from collector.web.run_ids import LONGEST, RULE, fits_a_path
+from collector.wire.run_ids import LONGEST, RULE, fits_a_path
 
 RunId = Annotated[str, Path(min_length=1, max_length=LONGEST, description=RULE)]
 

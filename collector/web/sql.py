@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from cascade_runtime.vocabulary.errors import CascadeError
 from collector.sql.errors import SqlBusy, SqlFailed, SqlRefused, SqlTooLarge, SqlTooLong
-from collector.sql.service import SqlAnswer, SqlRequest
+from collector.sql.service import SqlAnswer, SqlHealth, SqlRequest
 from collector.web.context import Context
 from collector.web.errors import BadRequestField, code_of, register_status
 from collector.web.openapi import answer_200, answers, json_body
@@ -36,6 +36,10 @@ class SqlRunner(Protocol):
 
     def run(self, request: SqlRequest) -> SqlAnswer:
         """The answer; it may wait for as long as its limits allow."""
+        ...
+
+    def health(self) -> SqlHealth:
+        """Figures since the start."""
         ...
 
 

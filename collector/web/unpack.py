@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import zlib
 
 import zstandard
@@ -20,6 +21,16 @@ _GZIP_SLICE = 64 << 10
 
 # A zstd block of 4 bytes can stand for 128 KiB, so one slice makes 32 MiB at most.
 _ZSTD_SLICE = 1 << 10
+
+
+class _Mine(threading.local):
+    """Each thread's own decompressor: making one costs more than unpacking a small body with it."""
+
+    def __init__(self) -> None:
+        self.whole = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
+
+
+_mine = _Mine()
 
 
 def packing_of(header: str) -> str | None:
@@ -77,8 +88,7 @@ def _unzstd(body: bytes, limit: int) -> bytes:
         if size > limit:
             raise _too_large(limit)
         try:
-            one = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
-            return one.decompress(body, allow_extra_data=False)
+            return _mine.whole.decompress(body, allow_extra_data=False)
         except zstandard.ZstdError:
             pass  # several frames, a large window, or damaged: the slow way tells which
     parts: list[bytes] = []

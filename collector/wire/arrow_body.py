@@ -12,11 +12,14 @@ import pyarrow as pa
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from collector.schema.conform import conform
 from collector.wire.arrow_claims import BadMessage, claimed_bytes
+from collector.wire.arrow_values import odd_value
 from collector.wire.batch import ARROW, BadBatch, Batch
-from collector.wire.records import MAX_ROWS
 
 TABLE_KEY = b"table"
 """Key of the schema's metadata that names the table."""
+
+MAX_ROWS = 1_000_000
+"""Rows of one body, and of one record batch in it."""
 
 MAX_UNPACKED = 512 << 20
 """Bytes that a body's buffers may unpack to."""
@@ -39,11 +42,25 @@ def decode_arrow(body: bytes) -> Batch:
             raise BadBatch(
                 f"more than {MAX_ROWS} rows in one body", where="body", hint="send smaller batches"
             )
-        parts.setdefault(name, []).append(
-            conform(rows, name, lambda what, where: BadBatch(what, where=where), keep_extra=False)
-        )
+        parts.setdefault(name, []).append(_checked(rows, name))
     tables = {name: pa.concat_tables(found) for name, found in parts.items()}
     return Batch(ARROW, body, None, tables, num_rows)
+
+
+def _checked(rows: pa.Table, name: str) -> pa.Table:
+    try:
+        made = conform(
+            rows, name, lambda what, where: BadBatch(what, where=where), keep_extra=False
+        )
+    except (
+        pa.ArrowException,
+        ValueError,
+    ) as error:  # values that no cast survives, names not UTF-8
+        raise BadBatch(f"these rows do not fit the table: {_short(error)}", where=name) from error
+    wrong = odd_value(made, name)
+    if wrong is not None:
+        raise BadBatch(wrong[0], where=wrong[1])
+    return made
 
 
 def encode_arrow(tables: dict[str, pa.Table]) -> bytes:
@@ -83,8 +100,11 @@ def _read_stream(source: pa.BufferReader) -> tuple[str, pa.Table]:
                 batches.append(batch)
             return name, pa.Table.from_batches(batches, stream.schema)
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
-        text = " ".join(str(error).split())[:200]
-        raise BadBatch(f"this is not an Arrow IPC stream: {text}", where="body") from error
+        raise BadBatch(f"this is not an Arrow IPC stream: {_short(error)}", where="body") from error
+
+
+def _short(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200]
 
 
 def _table_of(schema: pa.Schema) -> str:

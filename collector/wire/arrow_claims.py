@@ -21,6 +21,10 @@ _HEADER_TYPE, _HEADER, _BODY_LENGTH = 1, 2, 3
 _BUFFERS, _COMPRESSION = 2, 3
 
 
+MAX_MESSAGES = 10_000
+"""Messages of one body. An empty one costs 200 bytes to send and some kilobytes to read."""
+
+
 class BadMessage(ValueError):
     """The bytes are no sequence of Arrow messages."""
 
@@ -40,8 +44,11 @@ def claimed_bytes(body: bytes) -> int:
 
 def _messages(view: memoryview) -> Iterator[tuple[memoryview, memoryview]]:
     """(flatbuffer, body) of each message; ends of streams are passed over."""
-    offset = 0
+    offset = number = 0
     while offset < len(view):
+        number += 1
+        if number > MAX_MESSAGES:
+            raise BadMessage(f"it has more than {MAX_MESSAGES} messages")
         (marker,) = _U32.unpack_from(view, offset)
         if marker != _CONTINUATION:
             raise BadMessage("a message does not begin with the continuation marker")

@@ -6,6 +6,7 @@ The whole array is decoded in one call: 1.6 us a record, where a call a record t
 
 from __future__ import annotations
 
+import io
 import re
 from typing import Any
 
@@ -16,9 +17,11 @@ from cascade_runtime.vocabulary.events import CollectiveDone, Record
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from collector.schema.words import NARROWED, breaks_words
 from collector.wire.batch import MSGPACK, NDJSON, BadBatch, Batch
+from collector.wire.run_ids import check_run_id
 
-MAX_ROWS = 1_000_000
-"""Rows of one body. A row costs up to a kilobyte of memory while it is checked."""
+MAX_RECORDS = 100_000
+"""Records of one body. They are decoded in one call that holds the interpreter lock, 0.2 s for these,
+and cost up to a kilobyte of memory each; larger batches come as Arrow."""
 
 _STRUCTS: dict[str, type[msgspec.Struct]] = {
     **{name: table.struct for name, table in EVENT_TABLES.items()},
@@ -53,18 +56,19 @@ def decode_ndjson(body: bytes) -> Batch:
     Raises:
         BadBatch: a line that is no record; line and field are named.
     """
-    lines, numbers = [], []
-    for number, raw in enumerate(body.split(b"\n"), start=1):
+    lines: list[bytes] = []
+    numbers: list[int] = []
+    for number, raw in enumerate(io.BytesIO(body), start=1):
         line = raw.strip()
         if line:
+            _check_count(len(lines) + 1)
             lines.append(_from_object(line, number) if line.startswith(b"{") else line)
             numbers.append(number)
-    _check_count(len(lines))
     try:
         records = _from_json.decode(b"[" + b",".join(lines) + b"]")
-        if len(records) != len(lines):  # a line that closes one array and opens another
-            raise BadBatch("a line holds more than one record", where="body")
     except (RecursionError, msgspec.MsgspecError):
+        records = []
+    if len(records) != len(lines):  # also where a line holds two records, or a part of one
         records = [_one_line(line, number) for line, number in zip(lines, numbers, strict=True)]
     return _checked(NDJSON, body, records, "line", numbers)
 
@@ -75,9 +79,9 @@ def encode_msgpack(records: list[Record]) -> bytes:
 
 
 def _check_count(num_rows: int) -> None:
-    if num_rows > MAX_ROWS:
+    if num_rows > MAX_RECORDS:
         raise BadBatch(
-            f"{num_rows} rows in one body are more than {MAX_ROWS}",
+            f"more than {MAX_RECORDS} records in one body",
             where="body",
             hint="send smaller batches",
         )
@@ -96,7 +100,11 @@ def _array_length(body: bytes) -> int:
 def _checked(
     media_type: str, body: bytes, records: list[Record], unit: str, numbers: list[int]
 ) -> Batch:
+    run_id = ""
     for number, record in zip(numbers, records, strict=True):
+        if record.run_id != run_id:
+            run_id = record.run_id
+            check_run_id(run_id, f"{unit} {number}: run_id")
         if type(record) in NARROWED:
             wrong = breaks_words(record)  # type: ignore[arg-type]  # NARROWED holds events only
             if wrong is not None:

@@ -21,7 +21,10 @@ Status = Literal["ok", "note", "bad"]
 _OURS = ("cascade_runtime", "collector", "analyzer", "dashboard")
 _PACKAGES = {
     "msgspec": None,
+    "zstandard": None,
     "duckdb": "server",
+    "fastapi": "server",
+    "uvicorn": "server",
     "pyarrow": "server",
     "numpy": "server",
     "numba": "server",

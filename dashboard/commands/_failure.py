@@ -14,10 +14,16 @@ DEBUG = "CASCADE_DEBUG"
 
 _EXTRAS = {
     "duckdb": "server",
+    "fastapi": "server",
+    "httptools": "server",
+    "httpx": "server",
     "numba": "server",
     "numpy": "server",
+    "prometheus_client": "server",
     "pyarrow": "server",
     "torch": "demo",
+    "uvicorn": "server",
+    "uvloop": "server",
 }
 """Modules that come with an extra of the distribution."""
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dashboard.commands._verb import Verb
@@ -52,7 +53,17 @@ def run(args: argparse.Namespace) -> int:
     if args.write:
         write_results(path, analysis.results, msgspec.json.encode(analysis.report))
     print_report(analysis.report, as_json=args.json)
+    if path.is_dir() and not _has_rows(path):
+        sys.stderr.write(
+            "cascade: this trace holds no rows. A run that was shipped is its collector's: "
+            f"cascade analyze DATA/runs/{analysis.report.run_id}\n"
+        )
     return EXITS[analysis.report.verdict]
+
+
+def _has_rows(trace: Path) -> bool:
+    files = (*trace.glob("events/*/*.parquet"), *trace.glob("spool/*/*.seg"))
+    return any(files)
 
 
 def print_report(report: Report, *, as_json: bool) -> None:

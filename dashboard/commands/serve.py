@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -148,6 +149,10 @@ def _serve(args: argparse.Namespace, tokens: Tokens) -> int:
         _load_tls(args, config)
         url = url_of(sock, tls=args.tls_cert is not None)
         server = CollectorServer(config, app, lambda: _ready(args, url))
+        # What was imported stays for ever. Left to the collector of garbage, it is looked through
+        # again and again, with every request waiting.
+        gc.collect()
+        gc.freeze()
         server.run(sockets=[sock])
         if server.force_exit:
             close.deadline_s = 0.0

@@ -514,7 +514,8 @@ SELECT * FROM (
     NULL::VARCHAR AS "regime",
     NULL::BIGINT AS "start_ns",
     NULL::BIGINT AS "end_ns",
-    NULL::VARCHAR AS "fault"
+    NULL::VARCHAR AS "fault",
+    NULL::VARCHAR AS "run_id"
   WHERE false
 );
 
@@ -533,7 +534,8 @@ SELECT * FROM (
     NULL::INTEGER AS "last_rank",
     NULL::INTEGER AS "root_rank",
     NULL::VARCHAR AS "cause",
-    NULL::BOOLEAN AS "is_open"
+    NULL::BOOLEAN AS "is_open",
+    NULL::VARCHAR AS "run_id"
   WHERE false
 );
 
@@ -553,7 +555,8 @@ SELECT * FROM (
     NULL::BIGINT AS "wall_ns",
     NULL::VARCHAR AS "sentence",
     NULL::VARCHAR AS "witness",
-    NULL::BOOLEAN AS "inferred"
+    NULL::BOOLEAN AS "inferred",
+    NULL::VARCHAR AS "run_id"
   WHERE false
 );
 
@@ -566,7 +569,8 @@ SELECT * FROM (
     NULL::VARCHAR AS "verdict",
     NULL::BIGINT AS "num_checked",
     NULL::BIGINT AS "num_violations",
-    NULL::VARCHAR AS "reason"
+    NULL::VARCHAR AS "reason",
+    NULL::VARCHAR AS "run_id"
   WHERE false
 );
 
@@ -578,7 +582,8 @@ SELECT * FROM (
     NULL::INTEGER AS "incarnation",
     NULL::BOOLEAN AS "certain",
     NULL::VARCHAR AS "why",
-    NULL::VARCHAR AS "evidence"
+    NULL::VARCHAR AS "evidence",
+    NULL::VARCHAR AS "run_id"
   WHERE false
 );
 
@@ -590,7 +595,8 @@ SELECT * FROM (
     NULL::BIGINT AS "offset_ns",
     NULL::DOUBLE AS "drift_ppm",
     NULL::BIGINT AS "error_ns",
-    NULL::BOOLEAN AS "connected"
+    NULL::BOOLEAN AS "connected",
+    NULL::VARCHAR AS "run_id"
   WHERE false
 );
 
@@ -600,40 +606,41 @@ WITH opened AS (
     SELECT *
     FROM debt
     WHERE action = 'opened'
-    QUALIFY row_number() OVER (PARTITION BY debt_id ORDER BY wall_ns, rank, incarnation, seq) = 1
+    QUALIFY row_number() OVER (PARTITION BY run_id, debt_id ORDER BY wall_ns, rank, incarnation, seq) = 1
 ),
 closed AS (
     SELECT *
     FROM debt
     WHERE action IN ('settled', 'written_off')
-    QUALIFY row_number() OVER (PARTITION BY debt_id ORDER BY wall_ns, rank, incarnation, seq) = 1
+    QUALIFY row_number() OVER (PARTITION BY run_id, debt_id ORDER BY wall_ns, rank, incarnation, seq) = 1
 ),
 changes AS (
     SELECT *, 1 AS change FROM opened
     UNION ALL
     SELECT c.*, CASE WHEN o.debt_id IS NULL THEN 0 ELSE -1 END AS change
-    FROM closed AS c LEFT JOIN opened AS o ON c.debt_id = o.debt_id
+    FROM closed AS c LEFT JOIN opened AS o ON c.run_id = o.run_id AND c.debt_id = o.debt_id
 )
 SELECT
     wall_ns,
     group_id,
     debt_id,
     action,
-    coalesce(relaxed, first_value(relaxed IGNORE NULLS) OVER (PARTITION BY debt_id ORDER BY wall_ns)) AS relaxed,
-    coalesce(object, first_value(object IGNORE NULLS) OVER (PARTITION BY debt_id ORDER BY wall_ns)) AS object,
+    coalesce(relaxed, first_value(relaxed IGNORE NULLS) OVER (PARTITION BY run_id, debt_id ORDER BY wall_ns)) AS relaxed,
+    coalesce(object, first_value(object IGNORE NULLS) OVER (PARTITION BY run_id, debt_id ORDER BY wall_ns)) AS object,
     resolution,
     drift_l2,
-    sum(change) OVER (PARTITION BY group_id ORDER BY wall_ns, rank, incarnation, seq)::BIGINT AS num_open
+    sum(change) OVER (PARTITION BY run_id, group_id ORDER BY wall_ns, rank, incarnation, seq)::BIGINT AS num_open,
+    run_id
 FROM changes
-ORDER BY wall_ns, rank, incarnation, seq;
+ORDER BY run_id, wall_ns, rank, incarnation, seq;
 
 -- NVML samples in time, by the rank that owns the device; no rows where no GPU was measured.
 CREATE OR REPLACE VIEW gpu_utilisation AS
 WITH owners AS (
-    SELECT device_uuid, min((rank, incarnation)) AS actor
+    SELECT run_id, device_uuid, min((rank, incarnation)) AS actor
     FROM actors
     WHERE device_uuid IS NOT NULL AND kind IS DISTINCT FROM 'agent'
-    GROUP BY device_uuid
+    GROUP BY run_id, device_uuid
     HAVING count(DISTINCT rank) = 1
 )
 SELECT
@@ -646,9 +653,10 @@ SELECT
     g.power_mw / 1e3 AS power_w,
     g.temp_c,
     g.sm_clock_mhz,
-    g.throttle
-FROM gpu AS g LEFT JOIN owners AS o USING (device_uuid)
-ORDER BY g.wall_ns, rank;
+    g.throttle,
+    g.run_id
+FROM gpu AS g LEFT JOIN owners AS o USING (run_id, device_uuid)
+ORDER BY g.run_id, g.wall_ns, rank;
 
 -- What a person would want to look at, in time: walks, departures, fired health signals, gaps, violations.
 CREATE OR REPLACE VIEW incidents AS
@@ -657,15 +665,15 @@ WITH walks AS (
     FROM transitions
     WHERE phase = 'committed' AND from_regime IS DISTINCT FROM to_regime
     QUALIFY row_number() OVER (
-        PARTITION BY group_id, new_epoch, from_regime, to_regime ORDER BY wall_ns, rank, incarnation
+        PARTITION BY run_id, group_id, new_epoch, from_regime, to_regime ORDER BY wall_ns, rank, incarnation
     ) = 1
 ),
 departures AS (
-    SELECT group_id, epoch, wall_ns, reason, unnest(departed) AS actor
+    SELECT run_id, group_id, epoch, wall_ns, reason, unnest(departed) AS actor
     FROM membership
     WHERE reason IS DISTINCT FROM 'finished'
     QUALIFY row_number() OVER (
-        PARTITION BY group_id, epoch, departed ORDER BY wall_ns, rank, incarnation
+        PARTITION BY run_id, group_id, epoch, departed ORDER BY wall_ns, rank, incarnation
     ) = 1
 )
 SELECT
@@ -680,29 +688,31 @@ SELECT
     new_epoch AS epoch,
     fault,
     concat(from_regime, ' to ', to_regime, coalesce(' on ' || fault, ''), coalesce(': ' || reason, ''))
-        AS sentence
+        AS sentence,
+    run_id
 FROM walks
 UNION ALL
 SELECT
     wall_ns, 'departure', 'warning', actor.rank, actor.incarnation, group_id, epoch, NULL,
-    concat('rank ', actor.rank, ' left the view', coalesce(': ' || reason, ''))
+    concat('rank ', actor.rank, ' left the view', coalesce(': ' || reason, '')), run_id
 FROM departures
 UNION ALL
 SELECT
     wall_ns, 'health', CASE WHEN fault IN ('RECOVERY_DETECTED', 'STABLE_SYNC') THEN 'info' ELSE 'warning' END,
     coalesce(subject_rank, rank), coalesce(subject_incarnation, incarnation), group_id, epoch, fault,
-    concat(fault, coalesce(': ' || signal || ' ' || value || coalesce(' ' || unit, ''), ''))
+    concat(fault, coalesce(': ' || signal || ' ' || value || coalesce(' ' || unit, ''), '')), run_id
 FROM health
 WHERE fault IS NOT NULL
 UNION ALL
 SELECT
     wall_ns, 'gap', 'warning', rank, incarnation, group_id, epoch, NULL,
-    concat(coalesce(num_events::VARCHAR, 'an unknown number of'), ' events are missing (', reason, ')')
+    concat(coalesce(num_events::VARCHAR, 'an unknown number of'), ' events are missing (', reason, ')'), run_id
 FROM gaps
 UNION ALL
-SELECT wall_ns, 'violation', severity, rank, incarnation, group_id, epoch, NULL, concat(code, ' ', sentence)
+SELECT wall_ns, 'violation', severity, rank, incarnation, group_id, epoch, NULL, concat(code, ' ', sentence),
+    run_id
 FROM violations
-ORDER BY wall_ns, rank, incarnation, kind;
+ORDER BY run_id, wall_ns, rank, incarnation, kind;
 
 -- Debts that were opened and neither settled nor written off.
 CREATE OR REPLACE VIEW open_debt AS
@@ -710,7 +720,7 @@ WITH opened AS (
     SELECT *
     FROM debt
     WHERE action = 'opened'
-    QUALIFY row_number() OVER (PARTITION BY debt_id ORDER BY wall_ns, rank, incarnation, seq) = 1
+    QUALIFY row_number() OVER (PARTITION BY run_id, debt_id ORDER BY wall_ns, rank, incarnation, seq) = 1
 )
 SELECT
     debt_id,
@@ -721,30 +731,34 @@ SELECT
     rank,
     incarnation,
     wall_ns AS opened_ns,
-    coalesce(len(in_flight), 0) AS num_in_flight
+    coalesce(len(in_flight), 0) AS num_in_flight,
+    run_id
 FROM opened
-WHERE debt_id NOT IN (
-    SELECT debt_id FROM debt WHERE action IN ('settled', 'written_off') AND debt_id IS NOT NULL
+WHERE NOT EXISTS (
+    FROM debt AS d
+    WHERE d.action IN ('settled', 'written_off')
+        AND d.run_id = opened.run_id AND d.debt_id = opened.debt_id
 )
-ORDER BY opened_ns, debt_id;
+ORDER BY run_id, opened_ns, debt_id;
 
 -- How much of the ranks' time each regime took, by group; host agents are not counted (needs results).
 CREATE OR REPLACE VIEW regime_share AS
 WITH agents AS (
-    SELECT DISTINCT rank, incarnation FROM actors WHERE kind = 'agent'
+    SELECT DISTINCT run_id, rank, incarnation FROM actors WHERE kind = 'agent'
 ),
 held AS (
-    SELECT group_id, regime, sum(end_ns - start_ns) / 1e9 AS rank_s
-    FROM regime_intervals ANTI JOIN agents USING (rank, incarnation)
-    GROUP BY group_id, regime
+    SELECT run_id, group_id, regime, sum(end_ns - start_ns) / 1e9 AS rank_s
+    FROM regime_intervals ANTI JOIN agents USING (run_id, rank, incarnation)
+    GROUP BY run_id, group_id, regime
 )
 SELECT
     group_id,
     regime,
     rank_s,
-    100.0 * rank_s / nullif(sum(rank_s) OVER (PARTITION BY group_id), 0) AS share_pct
+    100.0 * rank_s / nullif(sum(rank_s) OVER (PARTITION BY run_id, group_id), 0) AS share_pct,
+    run_id
 FROM held
-ORDER BY group_id, rank_s DESC;
+ORDER BY run_id, group_id, rank_s DESC;
 
 -- Which regime each actor held and when, with the fault that led into it (needs results).
 CREATE OR REPLACE VIEW regime_timeline AS
@@ -757,9 +771,10 @@ SELECT
     start_ns,
     end_ns,
     (end_ns - start_ns) / 1e9 AS duration_s,
-    fault
+    fault,
+    run_id
 FROM regime_intervals
-ORDER BY group_id, rank, incarnation, start_ns;
+ORDER BY run_id, group_id, rank, incarnation, start_ns;
 
 -- Rules broken, in the order of time; inferred ones last (needs results).
 CREATE OR REPLACE VIEW violation_list AS
@@ -775,66 +790,70 @@ SELECT
     regime,
     wall_ns,
     sentence,
-    inferred
+    inferred,
+    run_id
 FROM violations
-ORDER BY inferred, wall_ns, rank, incarnation, seq, code;
+ORDER BY run_id, inferred, wall_ns, rank, incarnation, seq, code;
 
 -- Who waited in barriers and other collectives, and whom the others waited for, by rank (needs results).
 CREATE OR REPLACE VIEW wasted_barrier_time AS
 WITH power AS (
-    SELECT DISTINCT a.rank, a.incarnation, g.wall_ns, g.power_mw
-    FROM gpu AS g JOIN actors AS a USING (device_uuid)
+    SELECT DISTINCT a.run_id, a.rank, a.incarnation, g.wall_ns, g.power_mw
+    FROM gpu AS g JOIN actors AS a USING (run_id, device_uuid)
     WHERE g.power_mw IS NOT NULL AND a.kind IS DISTINCT FROM 'agent'
 ),
 entered AS (
     SELECT
+        w.run_id,
         w.rank,
         w.incarnation,
         coalesce(w.exposed_ns, w.wait_ns) AS idle_ns,
         coalesce(c.start_ns, c.enter_ns, c.wall_ns) AS wall_ns
-    FROM waits AS w JOIN collectives AS c USING (comm_id, cseq, rank, incarnation)
+    FROM waits AS w JOIN collectives AS c USING (run_id, comm_id, cseq, rank, incarnation)
 ),
 energy AS (
-    SELECT e.rank, sum(p.power_mw / 1e3 * e.idle_ns / 1e9) AS joules
+    SELECT e.run_id, e.rank, sum(p.power_mw / 1e3 * e.idle_ns / 1e9) AS joules
     FROM entered AS e ASOF JOIN power AS p
-        ON e.rank = p.rank AND e.incarnation = p.incarnation AND e.wall_ns >= p.wall_ns
-    GROUP BY e.rank
+        ON e.run_id = p.run_id AND e.rank = p.rank AND e.incarnation = p.incarnation AND e.wall_ns >= p.wall_ns
+    GROUP BY e.run_id, e.rank
 ),
 waited AS (
-    SELECT rank, sum(wait_ns) / 1e9 AS waited_s, sum(exposed_ns) / 1e9 AS exposed_s
+    SELECT run_id, rank, sum(wait_ns) / 1e9 AS waited_s, sum(exposed_ns) / 1e9 AS exposed_s
     FROM waits
-    GROUP BY rank
+    GROUP BY run_id, rank
 ),
 caused AS (
-    SELECT root_rank AS rank, sum(wait_ns) / 1e9 AS caused_s
+    SELECT run_id, root_rank AS rank, sum(wait_ns) / 1e9 AS caused_s
     FROM waits
     WHERE root_rank IS NOT NULL
-    GROUP BY root_rank
+    GROUP BY run_id, root_rank
 )
 SELECT
     rank,
     coalesce(waited_s, 0) AS waited_s,
     coalesce(caused_s, 0) AS caused_s,
     exposed_s,
-    joules
-FROM waited FULL JOIN caused USING (rank) LEFT JOIN energy USING (rank)
-ORDER BY caused_s DESC, rank;
+    joules,
+    run_id
+FROM waited FULL JOIN caused USING (run_id, rank) LEFT JOIN energy USING (run_id, rank)
+ORDER BY run_id, caused_s DESC, rank;
 
 -- Wasted barrier time step by step, and the rank that caused most of it (needs results).
 CREATE OR REPLACE VIEW wasted_by_step AS
 WITH caused AS (
-    SELECT step, root_rank, sum(wait_ns) / 1e9 AS caused_s
+    SELECT run_id, step, root_rank, sum(wait_ns) / 1e9 AS caused_s
     FROM waits
     WHERE root_rank IS NOT NULL AND step IS NOT NULL
-    GROUP BY step, root_rank
+    GROUP BY run_id, step, root_rank
 ),
 worst AS (
-    SELECT step, arg_max(root_rank, (caused_s, -root_rank)) AS worst_rank, max(caused_s) AS worst_s
+    SELECT run_id, step, arg_max(root_rank, (caused_s, -root_rank)) AS worst_rank, max(caused_s) AS worst_s
     FROM caused
-    GROUP BY step
+    GROUP BY run_id, step
 ),
 by_step AS (
     SELECT
+        run_id,
         step,
         count(*) AS num_waits,
         sum(wait_ns) / 1e9 AS waited_s,
@@ -842,28 +861,31 @@ by_step AS (
         sum(transfer_ns) / 1e9 AS transfer_s
     FROM waits
     WHERE step IS NOT NULL
-    GROUP BY step
+    GROUP BY run_id, step
 )
-SELECT step, num_waits, waited_s, exposed_s, transfer_s, worst_rank, worst_s
-FROM by_step LEFT JOIN worst USING (step)
-ORDER BY step;
+SELECT step, num_waits, waited_s, exposed_s, transfer_s, worst_rank, worst_s, run_id
+FROM by_step LEFT JOIN worst USING (run_id, step)
+ORDER BY run_id, step;
 
 -- Ranks by the waits that they caused, worst first (needs results).
 CREATE OR REPLACE VIEW slowest_ranks AS
 WITH caused AS (
-    SELECT root_rank AS rank, sum(wait_ns) / 1e9 AS caused_s
-    FROM waits WHERE root_rank IS NOT NULL GROUP BY root_rank
+    SELECT run_id, root_rank AS rank, sum(wait_ns) / 1e9 AS caused_s
+    FROM waits WHERE root_rank IS NOT NULL GROUP BY run_id, root_rank
 ),
 last AS (
-    SELECT last_rank AS rank, sum(wait_ns) / 1e9 AS last_s
-    FROM waits WHERE last_rank IS NOT NULL GROUP BY last_rank
+    SELECT run_id, last_rank AS rank, sum(wait_ns) / 1e9 AS last_s
+    FROM waits WHERE last_rank IS NOT NULL GROUP BY run_id, last_rank
 ),
 waited AS (
-    SELECT rank, sum(wait_ns) / 1e9 AS waited_s FROM waits GROUP BY rank
+    SELECT run_id, rank, sum(wait_ns) / 1e9 AS waited_s FROM waits GROUP BY run_id, rank
 ),
 worst AS (
-    SELECT worst_rank AS rank, count(*) AS num_steps_worst
-    FROM wasted_by_step WHERE worst_s > 0 GROUP BY worst_rank
+    SELECT run_id, worst_rank AS rank, count(*) AS num_steps_worst
+    FROM wasted_by_step WHERE worst_s > 0 GROUP BY run_id, worst_rank
+),
+steps_with_waits AS (
+    SELECT run_id, count(*) AS num_steps FROM wasted_by_step WHERE waited_s > 0 GROUP BY run_id
 )
 SELECT
     rank,
@@ -871,7 +893,11 @@ SELECT
     coalesce(last_s, 0) AS last_s,
     coalesce(waited_s, 0) AS waited_s,
     coalesce(num_steps_worst, 0) AS num_steps_worst,
-    coalesce(num_steps_worst, 0) / nullif((SELECT count(*) FROM wasted_by_step WHERE waited_s > 0), 0)
-        AS share_of_steps
-FROM caused FULL JOIN last USING (rank) FULL JOIN waited USING (rank) LEFT JOIN worst USING (rank)
-ORDER BY caused_s DESC, last_s DESC, rank;
+    coalesce(num_steps_worst, 0) / num_steps AS share_of_steps,
+    run_id
+FROM caused
+    FULL JOIN last USING (run_id, rank)
+    FULL JOIN waited USING (run_id, rank)
+    LEFT JOIN worst USING (run_id, rank)
+    LEFT JOIN steps_with_waits USING (run_id)
+ORDER BY run_id, caused_s DESC, last_s DESC, rank;

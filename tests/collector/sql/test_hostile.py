@@ -146,10 +146,10 @@ def attacked(tmp_path_factory, shared_data):
 def untouched(attacked):
     """After the attack: no file is other than before, and no child but a spare is left."""
     running, data = attacked
-    before = everything_under(data.parent), everything_under(running._place)
+    before = everything_under(data.parent), everything_under(running._place.path)
     others = children() - set(running._pool.pids())
     yield
-    assert (everything_under(data.parent), everything_under(running._place)) == before
+    assert (everything_under(data.parent), everything_under(running._place.path)) == before
     wait_until(lambda: len(children() - others) <= 1)
 
 
@@ -204,7 +204,7 @@ def test_files_past_the_guard(attacked, untouched):
     done = subprocess.run(
         [sys.executable, "-m", "tests.collector.sql.unguarded"],
         input=json.dumps(asked),
-        cwd=running._place,
+        cwd=running._place.path,
         env={"PATH": "/bin", "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
@@ -228,7 +228,7 @@ def test_nothing_of_this_machine_is_told(attacked, untouched, name):
         told = str(error)
     for secret in (
         str(data),
-        str(running._place),
+        str(running._place.path),
         str(Path.home()) + "/",
         "s3cret",
         "/home",
@@ -283,7 +283,7 @@ def test_the_locked_database_refuses_by_itself_too(attacked, untouched):
     """Where the kernel has no Landlock, DuckDB still opens nothing outside of the runs."""
     running, data = attacked
     setup = msgspec.structs.replace(running._pool._setup, landlock=False)
-    child = Child(running._place, setup)
+    child = Child(running._place.path, setup)
     try:
         assert child.wait_ready(time.monotonic() + 30).landlock is False
         question = Question(f"FROM read_text('{data}/tokens.json')", {}, "json", 10, guard=False)

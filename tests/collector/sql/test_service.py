@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import statistics
+import tempfile
 import threading
 import time
 from contextlib import suppress
@@ -277,7 +278,7 @@ def test_a_child_that_cannot_start_is_told(opened):
 def test_nothing_is_left_behind(opened, shared_data):
     before = everything_under(shared_data)
     running = opened()
-    place = running._place
+    place = running._place.path
     for sql in ("SELECT 1", "SELECT nothing"):
         with suppress(SqlFailed):
             running.run(SqlRequest(sql))
@@ -322,7 +323,7 @@ def test_a_child_has_an_empty_environment_and_no_files_of_ours(opened, tmp_path,
     assert str(tmp_path / "open") not in targets
     kinds = {t.split(":")[0] for t in targets if not t.startswith("anon_inode")}
     assert kinds <= {"pipe", "/dev/null"}
-    assert (child / "cwd").readlink() == running._place
+    assert (child / "cwd").readlink() == running._place.path
     assert os.getsid(pid) == pid
     held = (child / "limits").read_text()
     assert {"Max file size": "0", "Max core file size": "0"}.items() <= {
@@ -358,3 +359,22 @@ def test_a_small_question_to_a_warm_child_is_quick(opened):
         took.append(time.monotonic() - started)
     # 30 to 50 ms on a quiet machine; tests share theirs
     assert statistics.median(took) < 0.5, took
+
+
+def test_what_a_killed_collector_left_is_removed_and_what_is_in_use_is_not(
+    opened, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    left = tmp_path / "cascade-sql-left"
+    left.mkdir()
+    (left / "runs").symlink_to(tmp_path / "gone")
+    (tmp_path / "cascade-sql-other").mkdir()  # being made, or of somebody else
+    first, second = opened(), opened()
+    assert not left.exists()
+    assert (tmp_path / "cascade-sql-other").exists()
+    assert first._place.path.exists() and second._place.path.exists()
+    assert ask(first, "SELECT 42")["rows"] == [[42]]
+    second.close()
+    assert sorted(p.name for p in tmp_path.glob("cascade-sql-*")) == sorted(
+        ["cascade-sql-other", first._place.path.name]
+    )

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 
 import duckdb
 import pyarrow.parquet as pq
@@ -118,12 +119,13 @@ def test_it_is_written_while_a_client_has_it_open(data, run_ids):
 
 
 @pytest.fixture(scope="session", params=["1.4.5", "1.5.6"])
-def older(request, tmp_path_factory):
+def older(request):
     """The folder of an older DuckDB; the test is skipped, and says why, where none can be had."""
     folder = request.config.cache.mkdir(f"duckdb-{request.param}")
-    if not (folder / "duckdb").is_dir():
+    library = folder / "lib"
+    if not library.is_dir():
         # Built beside and moved: two test runs may want it at once.
-        built = tmp_path_factory.mktemp("duckdb") / "lib"
+        built = folder / f"lib-{os.getpid()}"
         pip = [
             sys.executable,
             "-m",
@@ -141,10 +143,13 @@ def older(request, tmp_path_factory):
             timeout=100,
         )
         if done.returncode != 0:
+            shutil.rmtree(built, ignore_errors=True)
             why = (done.stderr.strip().splitlines() or ["pip says nothing"])[-1]
             pytest.skip(f"no wheel of DuckDB {request.param} to be had here: {why}")
-        shutil.copytree(built, folder, dirs_exist_ok=True)
-    return request.param, folder
+        with suppress(OSError):  # the other one was first
+            built.rename(library)
+        shutil.rmtree(built, ignore_errors=True)
+    return request.param, library
 
 
 def test_older_clients_open_it_and_every_view_in_it(data, older):

@@ -16,7 +16,7 @@ from tests.collector.sql.conftest import SMALL
 
 def main() -> None:
     asked = json.load(sys.stdin)
-    views = {name: DataView(name, "", (), sql) for name, sql in asked["views"].items()}
+    views = {name: DataView(name, "", (), sql, sql) for name, sql in asked["views"].items()}
     setup = Setup(
         runs=asked["runs"],
         memory_bytes=SMALL.memory_bytes,

@@ -9,7 +9,7 @@ from pathlib import Path
 from cascade_runtime.vocabulary.events import CollectiveDone
 from cascade_runtime.vocabulary.trace_meta import TraceMeta
 from collector.schema.rows import table_to_events
-from collector.sql.service import SqlAnswer
+from collector.sql.service import SqlAnswer, SqlHealth
 from collector.storage._interface import (
     Mark,
     NoSuchRun,
@@ -175,6 +175,9 @@ class EchoSql:
     def __init__(self):
         self.fail_with = None
         self.asked = []
+
+    def health(self):
+        return SqlHealth(landlock=True)
 
     def run(self, request):
         self.asked.append(request)
