@@ -11,9 +11,10 @@ from collector.hot.bridge import bridge
 from collector.hot.catalog import Catalog
 from collector.hot.journal import RunRow
 from collector.hot.run import Run
+from collector.hot.scanned import new_stretches, scan_completions
 from collector.hot.sift import ActorKey, Part, sift
 from collector.hot.spans import Known, Spans
-from collector.wire.batch import Batch
+from collector.wire.batch import Batch, Scan
 
 
 @dataclass
@@ -89,10 +90,38 @@ class Group:
             if run.damaged:
                 self._now.damaged[run_id] = set(run.damaged)
                 self._now.bridges += bridge(run, batch, partial(self._known, run_id))
+        scanned = None if batch.scan is None else self._sift_scan(batch, batch.scan)
+        if scanned is not None:
+            return [scanned]
         parts = sift(batch, self._spans, self._wants_done)
         for part in parts:
             self._catalog.find(part.run_id).cover(part)
         return parts
+
+    def _sift_scan(self, batch: Batch, scan: Scan) -> Part | None:
+        """The whole batch, where all of it is new and in order; None where that must be looked into.
+
+        So it nearly always is, and then no record needs to be made.
+        """
+        run = self._catalog.find(scan.run_id)
+        stretches = new_stretches(scan)
+        if stretches is None or self._now.damaged:
+            return None
+        completes = scan_completions(scan)
+        if any(
+            not self._known(run.run_id, actor).stored.is_free(first, last)
+            for actor, first, last in stretches
+        ) or not all(run.rows.is_waiting(key) for key in completes.before):
+            return None
+        for actor, first, last in stretches:
+            self._known(run.run_id, actor).stored.add(first, last)
+        self._now.done.update((run.run_id, *key) for key in completes.all)
+        actors = list(dict.fromkeys([*(s[0] for s in stretches), *(k[:2] for k in completes.all)]))
+        num = len(scan.kinds)
+        return Part(
+            run.run_id, batch.media_type, batch.body, None, None, num, 0, actors,
+            len(completes.all), scan,
+        )  # fmt: skip
 
     def _undo(self, touched: _Touched) -> None:
         for (run_id, *actor), known in touched.known.items():
@@ -140,6 +169,8 @@ class Group:
 
 def _runs_of(batch: Batch) -> list[str]:
     """In the order in which they come."""
+    if batch.scan is not None:
+        return [batch.scan.run_id]
     if batch.records is not None:
         return list(dict.fromkeys(record.run_id for record in batch.records))
     tables = (batch.tables or {}).values()

@@ -7,15 +7,19 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cascade_runtime.vocabulary.events import CollectiveDone, Collectives, Event, Gaps, Record
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from collector.doorway import CollectiveKey, joined, key_of
+from collector.hot.raw_rows import Converted, Raw, convert
+from collector.hot.scanned import PlaceKey, open_places
 from collector.hot.sift import Part
 from collector.schema.rows import events_to_table, table_to_events
 from collector.wire.batch import Batch
+from collector.wire.scan_plan import DONE, TABLES
 
 _NAMES = {table.struct: table.name for table in EVENT_TABLES.values()}
 
@@ -61,6 +65,11 @@ class HotRows:
         self._segments: dict[str, list[str]] = segments or {}
         self._open: dict[CollectiveKey, Collectives] = {}
         self._orphans: dict[CollectiveKey, CollectiveDone] = {}
+        # Scanned batches, not converted yet: what they leave open, what they complete of _open.
+        self._raw: list[Raw] = []
+        self._raw_rows = 0
+        self._raw_open: set[PlaceKey] = set()
+        self._raw_done: set[PlaceKey] = set()
         self.commit = 0
 
     @property
@@ -68,18 +77,25 @@ class HotRows:
         """Rows held here, completions without their row included."""
         with self._lock:
             sealable = sum(t.num_rows for t in self._tables.values())
-            return sealable + len(self._open) + len(self._orphans)
+            return sealable + len(self._open) + len(self._orphans) + self._raw_rows
 
     def tables(self) -> list[str]:
         """Tables that have rows here."""
         with self._lock:
-            names = [name for name, table in self._tables.items() if table.num_rows]
-            return names + ["collectives"] * (bool(self._open) and "collectives" not in names)
+            names = {name for name, table in self._tables.items() if table.num_rows}
+            names.update(["collectives"] if self._open else [])
+            kinds = {int(kind) for raw in self._raw for kind in np.unique(raw.scan.kinds)}
+            return sorted(names | {TABLES[kind] for kind in kinds} - {DONE})
 
     def is_open(self, key: CollectiveKey) -> bool:
         """True for a collective that waits for its completion."""
         with self._lock:
-            return key in self._open
+            place = key[1:]
+            return place in self._raw_open or (key in self._open and place not in self._raw_done)
+
+    def is_waiting(self, place: PlaceKey) -> bool:
+        """True for a collective that waits, in a batch that is not converted yet: the usual case."""
+        return place in self._raw_open
 
     def is_orphan(self, key: CollectiveKey) -> bool:
         """True when the completion is here already, and its row is not."""
@@ -90,9 +106,19 @@ class HotRows:
 
     def apply(self, commit: int, parts: Sequence[Part]) -> None:
         """Add all that one commit made durable, in one step: a snapshot holds whole commits."""
-        with self._lock:
+        if all(part.scan is not None for part in parts):
+            with self._lock:
+                self.commit = commit
+                for part in parts:
+                    self._add_raw(_raw_of(part))
+            return
+        with self._converting, self._lock:  # the others are joined with rows, not with batches
             self.commit = commit
             for part in parts:
+                if part.scan is not None:
+                    self._add_raw(_raw_of(part))
+                    continue
+                self._settle()
                 if part.records is not None:
                     self._add_records(part.records)
                 for name, rows in (part.tables or {}).items():
@@ -160,6 +186,36 @@ class HotRows:
         with self._lock:
             for rank, incarnation in actors:
                 self._completions_lost(rank, incarnation)
+
+    def _add_raw(self, raw: Raw) -> None:
+        self._raw.append(raw)
+        opened, completed = open_places(raw.scan)
+        self._raw_rows += raw.num_rows
+        for place in completed:
+            if place in self._raw_open:
+                self._raw_open.remove(place)
+            else:
+                self._raw_done.add(place)
+        self._raw_open.update(opened)
+
+    def _settle(self) -> None:
+        """Turn the scanned batches into rows now."""
+        if self._raw:
+            self._add_converted(convert(self._raw))
+            self._forget_raw(len(self._raw))
+
+    def _forget_raw(self, num: int) -> None:
+        """The first batches are rows now; what the others open and complete is seen anew."""
+        left = self._raw[num:]
+        self._raw, self._raw_rows = [], 0
+        self._raw_open, self._raw_done = set(), set()
+        for raw in left:
+            self._add_raw(raw)
+
+    def _add_converted(self, converted: Converted) -> None:
+        for name, rows in converted.tables.items():
+            self._chunk(name, rows)
+        self._add_records([*converted.rare, *converted.entered, *converted.done])
 
     def _num_rows_of(self, name: str) -> int:
         return self._tables[name].num_rows if name in self._tables else 0
@@ -237,28 +293,25 @@ class HotRows:
     def snapshot(self) -> Snapshot:
         """Everything here, as Arrow. Records are converted once, and not under the writer's lock."""
         with self._converting:
+            # Meanwhile the writer may add scanned batches, and nothing else (see apply).
             with self._lock:
-                commit = self.commit
+                commit, raw = self.commit, list(self._raw)
+            if raw:
+                converted = convert(raw)
+                with self._lock:
+                    self._add_converted(converted)
+                    self._forget_raw(len(raw))
+            with self._lock:
                 pending = {n: t.pending for n, t in self._tables.items() if t.pending}
-                lengths = {n: len(t.chunks) for n, t in self._tables.items()}
-                for name in pending:
-                    self._tables[name].pending = []
                 is_open, orphans = list(self._open.values()), list(self._orphans.values())
-            try:
-                converted = {name: events_to_table(name, rows) for name, rows in pending.items()}
-            except BaseException:
-                with self._lock:  # they must not be missing from the next snapshot
-                    for name, rows in pending.items():
-                        self._tables[name].pending[:0] = rows
-                raise
+            fresh = {name: events_to_table(name, rows) for name, rows in pending.items()}
             with self._lock:
-                for name, rows in converted.items():
-                    # Before the Arrow rows that came meanwhile: they are of a later commit.
-                    self._tables[name].chunks.insert(lengths[name], rows)
-                    lengths[name] += 1
+                for name, rows in fresh.items():
+                    self._tables[name].chunks.append(rows)
+                    self._tables[name].pending = []
                 return Snapshot(
                     commit,
-                    {n: self._tables[n].chunks[:num] for n, num in lengths.items() if num},
+                    {n: list(t.chunks) for n, t in self._tables.items() if t.chunks},
                     {name: list(files) for name, files in self._segments.items()},
                     is_open,
                     orphans,
@@ -277,6 +330,11 @@ class HotRows:
         """Completions whose entered record is not here."""
         with self._lock:
             return list(self._orphans.values())
+
+
+def _raw_of(part: Part) -> Raw:
+    assert part.scan is not None
+    return Raw(part.body, part.scan, part.num_rows - part.num_done)
 
 
 def _opens_or_closes(record: Record) -> bool:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from cascade_runtime.vocabulary.events import CollectiveDone, Record
 from collector.hot.spans import Spans
 from collector.wire.arrow_body import encode_arrow
-from collector.wire.batch import ARROW, MSGPACK, Batch
+from collector.wire.batch import ARROW, MSGPACK, Batch, Scan
 from collector.wire.records import encode_msgpack
 
 ActorKey = tuple[str, int, int]
@@ -30,6 +30,7 @@ class Part(NamedTuple):
         num_rows: new rows and new completions.
         actors: the (rank, incarnation) pairs that it names, duplicates included.
         num_done: completions among ``num_rows``; they take no seq.
+        scan: of the body, where the records were not made.
     """
 
     run_id: str
@@ -41,6 +42,7 @@ class Part(NamedTuple):
     num_duplicates: int
     actors: list[tuple[int, int]]
     num_done: int = 0
+    scan: Scan | None = None
 
 
 def sift(batch: Batch, spans_of: SpansOf, wants_done: WantsDone) -> list[Part]:

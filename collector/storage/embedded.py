@@ -40,6 +40,9 @@ from collector.trace.durable import alone_in
 from collector.wire.batch import BadBatch, Batch
 
 _COUNT_EVERY_S = 0.05
+DISK_LOOK_S = 0.1
+"""How long what the disk had free is believed; each batch asks."""
+
 _log = logging.getLogger("cascade.store")
 
 
@@ -57,6 +60,7 @@ class EmbeddedStore:
     def __init__(self, data: Path, options: StoreOptions | None = None) -> None:
         self.data = data
         self.options = options or StoreOptions()
+        self._free, self._look_again_s = 0, float("-inf")
         with contextlib.ExitStack() as held:
             _hold(data, held)
             self._journal = open_journal(data)
@@ -221,7 +225,11 @@ class EmbeddedStore:
         return self._num_hot
 
     def _disk_is_low(self) -> str | None:
-        free = shutil.disk_usage(self.data).free
+        now = self.options.mono_s()
+        if now >= self._look_again_s:
+            self._free = shutil.disk_usage(self.data).free
+            self._look_again_s = now + DISK_LOOK_S
+        free = self._free
         if free >= self.options.min_free_bytes:
             return None
         return f"{free >> 20} MiB are free on the collector's disk, and it keeps more than that"

@@ -1,13 +1,15 @@
 """Bodies of records: one MessagePack array of them, or one record a line as JSON.
 
-The whole array is decoded in one call: 1.6 us a record, where a call a record takes 10 us
-(benchmarks/ingest.py).
+A body of the usual kind is scanned in compiled code, 0.4 us a record, and its records are not made
+before somebody asks for them. Where the scan finds anything else, the codec decodes the whole array in
+one call, 1.6 us a record (one by one it takes 10), and says what is wrong.
 """
 
 from __future__ import annotations
 
 import io
 import re
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -17,7 +19,8 @@ from cascade_runtime.vocabulary.events import CollectiveDone, Record
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from collector.schema.words import NARROWED, breaks_words
 from collector.wire.batch import MSGPACK, NDJSON, BadBatch, Batch
-from collector.wire.run_ids import check_run_id
+from collector.wire.run_ids import check_run_id, fits_a_path
+from collector.wire.scan import scan_body
 
 MAX_RECORDS = 100_000
 """Records of one body. They are decoded in one call that holds the interpreter lock, 0.2 s for these,
@@ -40,7 +43,12 @@ def decode_msgpack(body: bytes) -> Batch:
     Raises:
         BadBatch: no such array; a record that breaks the schema (number and field are named).
     """
-    _check_count(_array_length(body))
+    length = _array_length(body)
+    _check_count(length)
+    scan = scan_body(body, length)
+    if scan is not None and fits_a_path(scan.run_id):
+        make = partial(_from_msgpack.decode, body)
+        return Batch(MSGPACK, body, None, None, length, scan=scan, make_records=make)
     try:
         records = _from_msgpack.decode(body)
     except RecursionError as error:

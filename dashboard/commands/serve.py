@@ -207,6 +207,7 @@ def _socket(args: argparse.Namespace) -> socket.socket:
 def _open_store(args: argparse.Namespace) -> EventStore:
     from cascade_runtime.vocabulary.plug import discover
     from collector import storage
+    from collector.hot.warm import warm_up
 
     options: dict[str, Any] = {}
     if args.keep_days is not None:
@@ -214,6 +215,7 @@ def _open_store(args: argparse.Namespace) -> EventStore:
     if args.keep_gb is not None:
         options["keep_bytes"] = int(args.keep_gb * _GB)
     kind: Any = discover(storage)[STORE]
+    warm_up()
     store: EventStore = kind.open(args.data, options)
     return store
 
