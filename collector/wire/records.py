@@ -108,7 +108,7 @@ def _array_length(body: bytes) -> int:
 def _checked(
     media_type: str, body: bytes, records: list[Record], unit: str, numbers: list[int]
 ) -> Batch:
-    run_id = ""
+    run_id: str | None = None
     for number, record in zip(numbers, records, strict=True):
         if record.run_id != run_id:
             run_id = record.run_id

@@ -74,7 +74,8 @@ def test_too_many_bytes_waiting_are_refused(embedded):
 def test_batches_without_rows_do_not_pile_up_either(embedded):
     store = embedded(max_queued_bytes=100_000)
     held = Held(store)
-    blank = json_batch([])._replace(body=b"\n" * 5_000)
+    blank = json_batch([])
+    blank.body = b"\n" * 5_000
     assert len(fill(store, lambda n: blank)) < 20
     held.release()
 
