@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import random
-import ssl
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import httpx
 import msgspec
 
-from cascade_runtime.vocabulary.errors import BadUsage, CascadeError
+from cascade_runtime.vocabulary.errors import BadUsage
 from cascade_runtime.vocabulary.ports import TraceSource
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from cascade_runtime.vocabulary.trace_meta import TraceMeta
+from collector.client import BUSY, Client
 from collector.storage._interface import Mark, Receipt, RunSummary
 from collector.wire.arrow_body import encode_arrow
 from collector.wire.arrow_send import (
@@ -30,23 +28,13 @@ from collector.wire.arrow_send import (
 from collector.wire.batch import ARROW
 from collector.wire.run_ids import RULE, fits_a_path
 
-_T = TypeVar("_T", bound=msgspec.Struct)
-
 Progress = Callable[[int, int], None]
 """Told (rows that are done, rows in all) after each batch."""
 
-_AGAIN = frozenset({408, 429, 502, 503, 504, 507})
-_FIRST_WAIT_S = 0.1
-_LONGEST_WAIT_S = 10.0
-_LONGEST_ASKED_S = 30.0
+BYTES_EACH = 16 << 20
+"""Bytes of one batch in memory; the collector takes four times as many."""
 
-
-class CollectorRefused(CascadeError):
-    """The collector answered, and does not want what was sent."""
-
-
-class CollectorAway(CascadeError):
-    """The collector could not be reached, or could take nothing, for as long as was allowed."""
+_AGAIN = BUSY | {408, 502, 504}
 
 
 class PushReport(msgspec.Struct):
@@ -74,17 +62,17 @@ class _Stored(msgspec.Struct):
 
 
 class Collector:
-    """One collector, over HTTP.
+    """One collector, as rows are sent to it.
 
     Args:
         url: its URL.
         token: bearer token, if it needs one.
         timeout_s: how long to go on trying while nothing succeeds.
         sleep: waits; for tests.
-        client: the HTTP client; for tests.
+        http: the HTTP client; for tests.
 
     Raises:
-        BadUsage: no http or https URL.
+        BadUsage: no http or https URL, or a token that no header can carry.
     """
 
     def __init__(
@@ -93,13 +81,19 @@ class Collector:
         token: str | None = None,
         timeout_s: float = 120.0,
         sleep: Callable[[float], None] = time.sleep,
-        client: httpx.Client | None = None,
+        http: httpx.Client | None = None,
     ) -> None:
-        self.url = _checked_url(url)
-        self._timeout_s = timeout_s
-        self._sleep = sleep
-        self._client = client or httpx.Client(timeout=httpx.Timeout(60.0, connect=10.0))
-        self._headers = {"authorization": f"Bearer {token}"} if token else {}
+        self._client = Client(
+            url,
+            token,
+            scope="write",
+            timeout_s=timeout_s,
+            again=_AGAIN,
+            away_hint="run the same command again later: what is stored is not sent twice",
+            sleep=sleep,
+            http=http,
+        )
+        self.url = self._client.url
 
     def __enter__(self) -> Collector:
         return self
@@ -109,87 +103,35 @@ class Collector:
 
     def stored(self, run_id: str) -> tuple[RunSummary, dict[ActorPair, int]] | None:
         """The run and how far its actors are stored; None when the collector has no such run."""
-        answer = self._ask("GET", _path(run_id), good=(200, 404))
+        answer = self._client.ask("GET", _path(run_id), good=(200, 404))
         if answer.status_code == httpx.codes.NOT_FOUND:
             return None
-        found = self._parsed(answer, _Stored)
+        found = self._client.parsed(answer, _Stored)
         return found.run, {(m.rank, m.incarnation): m.seq for m in found.marks}
 
     def put_meta(self, meta: TraceMeta) -> None:
         """Send a trace.json."""
         body = msgspec.json.encode(meta)
-        headers = {"content-type": "application/json"}
-        self._ask("PUT", _path(meta.run_id), good=(200, 204), content=body, headers=headers)
+        self._client.ask("PUT", _path(meta.run_id), good=(200, 204), content=body)
 
     def post(self, batch: Batch) -> Receipt:
         """Send rows; a batch that is too large is sent in halves."""
-        body = encode_arrow(batch.tables)
-        good = (200, 413) if batch.num_rows > 1 else (200,)
-        answer = self._ask(
-            "POST", "/v1/events", good=good, content=body, headers={"content-type": ARROW}
-        )
-        if answer.status_code == httpx.codes.OK:
-            return self._parsed(answer, Receipt)
+        may_halve = batch.num_rows > 1
+        # Rows of large jobs hold long lists: 20,000 of them may be more than a body may unpack to.
+        if not may_halve or sum(int(rows.nbytes) for rows in batch.tables.values()) <= BYTES_EACH:
+            good = (200, 413) if may_halve else (200,)
+            body = encode_arrow(batch.tables)
+            answer = self._client.ask(
+                "POST", "/v1/events", good=good, content=body, media_type=ARROW
+            )
+            if answer.status_code == httpx.codes.OK:
+                return self._client.parsed(answer, Receipt)
         first, second = (self.post(half) for half in batch.halves())
         return Receipt(
             first.num_rows + second.num_rows,
             first.num_duplicates + second.num_duplicates,
             [*first.marks, *second.marks],
         )
-
-    def _ask(
-        self,
-        method: str,
-        path: str,
-        *,
-        good: tuple[int, ...],
-        content: bytes | None = None,
-        headers: dict[str, str] | None = None,
-    ) -> httpx.Response:
-        """One request, sent again until it succeeds, is refused, or the time is over."""
-        until = time.monotonic() + self._timeout_s
-        num_tries = 0
-        while True:
-            asked_s = 0.0
-            try:
-                answer = self._client.request(
-                    method,
-                    self.url + path,
-                    content=content,
-                    headers=self._headers | (headers or {}),
-                )
-            except httpx.TransportError as error:
-                if isinstance(error, httpx.ConnectError) and _is_tls(error):
-                    raise CollectorAway(
-                        f"there is no trusted connection: {error}",
-                        where=self.url,
-                        hint="set SSL_CERT_FILE to the certificate of the collector or its authority",
-                    ) from error
-                why = f"it cannot be reached: {error}" if str(error) else "it does not answer"
-            else:
-                if answer.status_code in good:
-                    return answer
-                why, hint = _told(answer)
-                if answer.status_code not in _AGAIN:
-                    raise CollectorRefused(why, where=f"{method} {self.url}{path}", hint=hint)
-                asked_s = _retry_after(answer)
-            wait_s = _wait(num_tries, asked_s)
-            if time.monotonic() + wait_s > until:
-                raise CollectorAway(
-                    f"{why} (after trying for {self._timeout_s:g} s)",
-                    where=self.url,
-                    hint="run the same command again later: what is stored is not sent twice",
-                )
-            num_tries += 1
-            self._sleep(wait_s)
-
-    def _parsed(self, answer: httpx.Response, kind: type[_T]) -> _T:
-        try:
-            return msgspec.json.decode(answer.content, type=kind)
-        except msgspec.MsgspecError as error:
-            raise CollectorRefused(
-                "what answers there is no collector", where=self.url, hint="check the URL"
-            ) from error
 
 
 def push(source: TraceSource, collector: Collector, progress: Progress | None = None) -> PushReport:
@@ -255,54 +197,3 @@ def _uncovered(
 
 def _path(run_id: str) -> str:
     return f"/v1/runs/{quote(run_id, safe='')}"
-
-
-def _checked_url(url: str) -> str:
-    try:
-        urlsplit(url)  # stricter about brackets
-        parsed = httpx.URL(url)
-    except (httpx.InvalidURL, ValueError) as error:
-        raise BadUsage(f"this is no URL: {error}", where=url) from error
-    if parsed.scheme not in ("http", "https") or not parsed.host or parsed.query or parsed.fragment:
-        raise BadUsage(
-            "this is no URL of a collector", where=url, hint="such as http://127.0.0.1:7654"
-        )
-    if parsed.userinfo:
-        raise BadUsage(
-            "a URL with a password in it ends up in logs",
-            where=str(parsed.copy_with(userinfo=b"")),
-            hint="put a token into CASCADE_TOKEN",
-        )
-    return url.rstrip("/")
-
-
-def _told(answer: httpx.Response) -> tuple[str, str]:
-    """What an error answer says: message and hint."""
-    hint = ""
-    if answer.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
-        hint = "put a token that may write into the environment variable CASCADE_TOKEN"
-    try:
-        told: dict[str, Any] = msgspec.json.decode(answer.content)["error"]
-        where = f" ({told['where']})" if told["where"] else ""
-        return f"the collector says: {told['message']}{where}", hint or str(told["hint"])
-    except (msgspec.MsgspecError, KeyError, TypeError):
-        return f"it answered {answer.status_code}, which is not a collector's way", hint
-
-
-def _retry_after(answer: httpx.Response) -> float:
-    told = answer.headers.get("retry-after", "")
-    return min(float(told), _LONGEST_ASKED_S) if told.isdigit() else 0.0
-
-
-def _wait(num_tries: int, asked_s: float) -> float:
-    """Seconds until the next try: as asked, and longer each time, at random so that many spread."""
-    most = min(_FIRST_WAIT_S * 2 ** min(num_tries, 10), _LONGEST_WAIT_S)
-    return asked_s + random.uniform(0.0, most)  # noqa: S311  # no secret
-
-
-def _is_tls(error: BaseException | None) -> bool:
-    while error is not None:
-        if isinstance(error, ssl.SSLError):
-            return True
-        error = error.__cause__ or error.__context__
-    return False

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from collector.trace.durable import sync_folder
+
 DAMAGED = "damaged"
 _UNFINISHED = "unfinished"
 
@@ -37,13 +39,25 @@ class Aside:
             target = target.with_name(f"{file.name}.{number}")
         target.parent.mkdir(parents=True, exist_ok=True)
         (self._folder / _UNFINISHED).touch()
+        # The mark is durable before the file goes: else a power failure hides that rows were lost.
+        self._sync(target.parent)
         file.rename(target)
+        sync_folder(target.parent)
+        sync_folder(file.parent)
         self.kept.append(str(target))
 
     def finish(self) -> None:
         """All that follows from the loss is stored."""
         for mark in (self._data / DAMAGED).glob(f"*/{_UNFINISHED}"):
             mark.unlink()
+            sync_folder(mark.parent)
+
+    def _sync(self, folder: Path) -> None:
+        """A folder's own name is in the one above it, so all of them up to the data folder."""
+        for above in (folder, *folder.parents):
+            sync_folder(above)
+            if above == self._data:
+                return
 
 
 def is_unfinished(data: Path) -> bool:

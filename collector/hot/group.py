@@ -14,7 +14,10 @@ from collector.hot.run import Run
 from collector.hot.scanned import new_stretches, scan_completions
 from collector.hot.sift import ActorKey, Part, sift
 from collector.hot.spans import Known, Spans
-from collector.wire.batch import Batch, Scan
+from collector.wire.batch import BadBatch, Batch, Scan
+
+MOST_RUNS = 16
+"""Runs of one batch. Each new one is a folder and a row for good, so a mistake shall not make thousands."""
 
 
 @dataclass
@@ -168,11 +171,23 @@ class Group:
 
 
 def _runs_of(batch: Batch) -> list[str]:
-    """In the order in which they come."""
+    """In the order in which they come.
+
+    Raises:
+        BadBatch: more than ``MOST_RUNS``.
+    """
     if batch.scan is not None:
         return [batch.scan.run_id]
     if batch.records is not None:
-        return list(dict.fromkeys(record.run_id for record in batch.records))
-    tables = (batch.tables or {}).values()
-    named = (run_id for rows in tables for run_id in rows["run_id"].unique().to_pylist())
-    return list(dict.fromkeys(named))
+        runs = list(dict.fromkeys(record.run_id for record in batch.records))
+    else:
+        tables = (batch.tables or {}).values()
+        named = (run_id for rows in tables for run_id in rows["run_id"].unique().to_pylist())
+        runs = list(dict.fromkeys(named))
+    if len(runs) > MOST_RUNS:
+        raise BadBatch(
+            f"this batch names {len(runs)} runs, more than {MOST_RUNS}",
+            where="body",
+            hint="send a batch a run",
+        )
+    return runs

@@ -17,9 +17,13 @@ from collector.doorway import CollectiveKey, joined, key_of
 from collector.hot.raw_rows import Converted, Raw, convert
 from collector.hot.scanned import PlaceKey, open_places
 from collector.hot.sift import Part
+from collector.losses import HIGHEST_SEQ
 from collector.schema.rows import events_to_table, table_to_events
-from collector.wire.batch import Batch
+from collector.wire.batch import RECORD_GROWTH, SCAN_BYTES, Batch
 from collector.wire.scan_plan import DONE, TABLES
+
+_ROW_BYTES = 1000
+"""About what one record takes up as an object."""
 
 _NAMES = {table.struct: table.name for table in EVENT_TABLES.values()}
 
@@ -43,12 +47,14 @@ class Snapshot(NamedTuple):
 
 
 class _Table:
-    __slots__ = ("chunks", "num_rows", "pending")
+    __slots__ = ("chunks", "num_bytes", "num_rows", "pending")
 
     def __init__(self) -> None:
         self.pending: list[Event] = []
         self.chunks: list[pa.Table] = []
         self.num_rows = 0
+        self.num_bytes = 0
+        """Of the chunks."""
 
 
 class HotRows:
@@ -67,7 +73,9 @@ class HotRows:
         self._orphans: dict[CollectiveKey, CollectiveDone] = {}
         # Scanned batches, not converted yet: what they leave open, what they complete of _open.
         self._raw: list[Raw] = []
-        self._raw_rows = 0
+        self._raw_rows = self._raw_bytes = 0
+        self._pending_bytes = 0
+        """About what records that are not converted take up."""
         self._raw_open: set[PlaceKey] = set()
         self._raw_done: set[PlaceKey] = set()
         self.commit = 0
@@ -78,6 +86,14 @@ class HotRows:
         with self._lock:
             sealable = sum(t.num_rows for t in self._tables.values())
             return sealable + len(self._open) + len(self._orphans) + self._raw_rows
+
+    @property
+    def num_bytes(self) -> int:
+        """About what all of it takes up in memory."""
+        with self._lock:
+            chunks = sum(table.num_bytes for table in self._tables.values())
+            waiting = _ROW_BYTES * (len(self._open) + len(self._orphans))
+            return chunks + waiting + self._raw_bytes + self._pending_bytes
 
     def tables(self) -> list[str]:
         """Tables that have rows here."""
@@ -121,6 +137,7 @@ class HotRows:
                 self._settle()
                 if part.records is not None:
                     self._add_records(part.records)
+                    self._pending_bytes += RECORD_GROWTH * len(part.body)
                 for name, rows in (part.tables or {}).items():
                     self._add_table(name, rows)
 
@@ -157,11 +174,13 @@ class HotRows:
             # open in the end depends on it.
             num_joined = self._num_rows_of("collectives")
             if commit > open_commit:
+                lost: dict[tuple[int, int], int] = {}
                 for record in batch.records or ():
                     if _opens_or_closes(record):
                         self._add_records([record])
                     else:
-                        self._heed(record)
+                        _heed(record, lost)
+                self._completions_lost(lost)
                 if batch.tables and "collectives" in batch.tables:
                     self._enter_open(batch.tables["collectives"])
             if "collectives" in in_files:
@@ -184,13 +203,13 @@ class HotRows:
     def completions_lost(self, actors: Collection[tuple[int, int]]) -> None:
         """Whether open collectives of these actors completed is not known any more."""
         with self._lock:
-            for rank, incarnation in actors:
-                self._completions_lost(rank, incarnation)
+            self._completions_lost(dict.fromkeys(actors, HIGHEST_SEQ))
 
     def _add_raw(self, raw: Raw) -> None:
         self._raw.append(raw)
         opened, completed = open_places(raw.scan)
         self._raw_rows += raw.num_rows
+        self._raw_bytes += len(raw.body) + SCAN_BYTES * len(raw.scan.kinds)
         for place in completed:
             if place in self._raw_open:
                 self._raw_open.remove(place)
@@ -207,7 +226,7 @@ class HotRows:
     def _forget_raw(self, num: int) -> None:
         """The first batches are rows now; what the others open and complete is seen anew."""
         left = self._raw[num:]
-        self._raw, self._raw_rows = [], 0
+        self._raw, self._raw_rows, self._raw_bytes = [], 0, 0
         self._raw_open, self._raw_done = set(), set()
         for raw in left:
             self._add_raw(raw)
@@ -234,6 +253,7 @@ class HotRows:
         return rows.filter(pc.invert(is_open))
 
     def _add_records(self, records: Iterable[Record]) -> None:
+        lost: dict[tuple[int, int], int] = {}
         for record in records:
             kind = type(record)
             if kind is CollectiveDone:
@@ -242,13 +262,9 @@ class HotRows:
                 # A record says that it was entered; that it never completed is true until it does.
                 self._enter(msgspec.structs.replace(record, completed=False))  # type: ignore[arg-type]
             else:
-                self._heed(record)
+                _heed(record, lost)
                 self._put(record)  # type: ignore[arg-type]
-
-    def _heed(self, record: Record) -> None:
-        """A gap that is due to damage may have swallowed completions."""
-        if type(record) is Gaps and record.reason == "corrupt":
-            self._completions_lost(record.rank, record.incarnation)
+        self._completions_lost(lost)
 
     def _add_table(self, name: str, rows: pa.Table) -> None:
         if name == "collectives":
@@ -261,6 +277,7 @@ class HotRows:
         table = self._tables.setdefault(name, _Table())
         table.chunks.append(rows)
         table.num_rows += rows.num_rows
+        table.num_bytes += rows.nbytes
 
     def _put(self, row: Event) -> None:
         table = self._tables.setdefault(_NAMES[type(row)], _Table())
@@ -282,10 +299,15 @@ class HotRows:
         else:
             self._put(joined(entered, done))
 
-    def _completions_lost(self, rank: int, incarnation: int) -> None:
-        """Completions up to here may be lost: what is open is not known to hang (docs/spool.md)."""
+    def _completions_lost(self, upto: Mapping[tuple[int, int], int]) -> None:
+        """Completions may be lost: what an actor has open below a seq is not known to hang.
+
+        One pass for all gaps of a batch: a sender could make very many (docs/spool.md).
+        """
+        if not upto:
+            return
         for key, entered in self._open.items():
-            if (entered.rank, entered.incarnation) == (rank, incarnation):
+            if entered.seq < upto.get((entered.rank, entered.incarnation), -1):
                 self._open[key] = msgspec.structs.replace(entered, completed=None)
 
     # ---- out -------------------------------------------------------------------------------------
@@ -308,7 +330,9 @@ class HotRows:
             with self._lock:
                 for name, rows in fresh.items():
                     self._tables[name].chunks.append(rows)
+                    self._tables[name].num_bytes += rows.nbytes
                     self._tables[name].pending = []
+                self._pending_bytes = 0
                 return Snapshot(
                     commit,
                     {n: list(t.chunks) for n, t in self._tables.items() if t.chunks},
@@ -319,17 +343,30 @@ class HotRows:
 
     def sealed(self, name: str, num_chunks: int, file: str) -> None:
         """The first chunks of a table are in a segment now."""
-        with self._lock:
+        with self._converting, self._lock:  # no snapshot sees them in both places
             table = self._tables[name]
             gone = table.chunks[:num_chunks]
             table.chunks = table.chunks[num_chunks:]
             table.num_rows -= sum(rows.num_rows for rows in gone)
+            table.num_bytes -= sum(rows.nbytes for rows in gone)
             self._segments.setdefault(name, []).append(file)
+
+    def replace_segments(self, name: str, files: list[str]) -> None:
+        """The rows of a table's segments are in these files now."""
+        with self._lock:
+            self._segments[name] = files
 
     def orphans(self) -> list[CollectiveDone]:
         """Completions whose entered record is not here."""
         with self._lock:
             return list(self._orphans.values())
+
+
+def _heed(record: Record, lost: dict[tuple[int, int], int]) -> None:
+    """A gap that is due to damage may have swallowed completions of what was open before it."""
+    if type(record) is Gaps and record.reason == "corrupt":
+        actor = (record.rank, record.incarnation)
+        lost[actor] = max(record.seq, lost.get(actor, -1))
 
 
 def _raw_of(part: Part) -> Raw:

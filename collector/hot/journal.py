@@ -42,6 +42,18 @@ _JOURNAL = pa.schema(
         ("body", pa.binary()),
     ]
 )
+_RUNS = pa.schema(
+    [
+        ("run_id", pa.string()),
+        ("state", pa.string()),
+        ("meta", pa.binary()),
+        ("first_seen_ns", pa.int64()),
+        ("last_seen_ns", pa.int64()),
+        ("num_rows", pa.int64()),
+        ("commit_no", pa.int64()),
+        ("orphans", pa.binary()),
+    ]
+)
 _SPANS = pa.schema(
     [
         ("run_id", pa.string()),
@@ -52,6 +64,7 @@ _SPANS = pa.schema(
         ("last_seq", pa.int64()),
     ]
 )
+_DAMAGED = pa.schema([("run_id", pa.string()), ("rank", pa.int32()), ("incarnation", pa.int32())])
 
 
 class RunRow(NamedTuple):
@@ -155,14 +168,8 @@ class Journal:
         Raises:
             duckdb.Error: nothing was stored.
         """
-        columns = (
-            [number] * len(parts),
-            [part.run_id for part in parts],
-            [part.media_type for part in parts],
-            [part.body for part in parts],
-        )
-        rows = pa.Table.from_arrays(
-            [pa.array(c, f.type) for c, f in zip(columns, _JOURNAL, strict=True)], schema=_JOURNAL
+        rows = _table_of(
+            ((number, part.run_id, part.media_type, part.body) for part in parts), _JOURNAL
         )
 
         def write() -> None:
@@ -179,7 +186,8 @@ class Journal:
         Raises:
             duckdb.Error: nothing was changed.
         """
-        rows = _span_table(spans)
+        rows = _table_of(spans, _SPANS)
+        actors = _table_of(((run.run_id, *actor) for actor in damaged), _DAMAGED)
 
         def write() -> None:
             key = [run.run_id]
@@ -189,7 +197,7 @@ class Journal:
             for table in ("spans", "damaged"):
                 self._con.execute(f"DELETE FROM {table} WHERE run_id = ?", key)  # noqa: S608
             self._insert("spans", rows)
-            self._insert_damaged((run.run_id, *actor) for actor in damaged)
+            self._insert("damaged", actors)
             self._insert_runs([run])
 
         self._transaction(write)
@@ -266,14 +274,11 @@ class Journal:
         if rows.num_rows:
             self._con.execute(f"INSERT INTO {table} SELECT * FROM rows")  # noqa: S608
 
-    def _insert_runs(self, rows: Sequence[RunRow]) -> None:
-        for row in rows:
-            self._con.execute("DELETE FROM runs WHERE run_id = ?", [row.run_id])
-            self._con.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", list(row))
-
-    def _insert_damaged(self, rows: Iterable[tuple[str, int, int]]) -> None:
-        for row in rows:
-            self._con.execute("INSERT INTO damaged VALUES (?, ?, ?)", list(row))
+    def _insert_runs(self, runs: Sequence[RunRow]) -> None:
+        rows = _table_of(runs, _RUNS)
+        if rows.num_rows:
+            self._con.execute("DELETE FROM runs WHERE run_id IN (SELECT run_id FROM rows)")
+            self._insert("runs", rows)
 
 
 def open_journal(data: Path) -> Journal:
@@ -298,10 +303,10 @@ def open_journal(data: Path) -> Journal:
     return Journal(data)
 
 
-def _span_table(spans: Iterable[SpanRow]) -> pa.Table:
-    columns = list(zip(*spans, strict=True)) or [()] * len(_SPANS)
-    arrays = [pa.array(c, f.type) for c, f in zip(columns, _SPANS, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=_SPANS)
+def _table_of(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def _cannot_open(path: Path, error: duckdb.Error) -> BadUsage:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import duckdb
@@ -18,13 +19,15 @@ from collector.schema.rows import events_to_table
 from collector.schema.views import quoted, table_view
 from collector.sql.data_views import EVERY_RUN, data_views, needed
 
+_TRIES = 3
+
 
 class _Seen(NamedTuple):
     run: Run
     snapshot: Snapshot
 
 
-def live_query(runs: Iterable[Run], sql: str) -> pa.Table:
+def live_query(runs: Sequence[Run], sql: str) -> pa.Table:
     """The answer to one statement over some runs.
 
     The rows of each run are those after one commit: a segment that is made meanwhile neither hides
@@ -33,6 +36,16 @@ def live_query(runs: Iterable[Run], sql: str) -> pa.Table:
     Raises:
         BadUsage: the statement fails; DuckDB's message is in it.
     """
+    for _ in range(_TRIES - 1):
+        with suppress(duckdb.IOException):  # files went meanwhile: segments were merged
+            return _answer(runs, sql)
+    try:
+        return _answer(runs, sql)
+    except duckdb.IOException as error:
+        raise BadUsage(f"the statement fails: {error}", where="sql") from error
+
+
+def _answer(runs: Sequence[Run], sql: str) -> pa.Table:
     wanted = set(re.findall(r"\w+", sql.lower()))
     views = needed(_VIEWS, [name for name in wanted if name in _VIEWS])
     names = [view.name for view in views]
@@ -48,6 +61,8 @@ def live_query(runs: Iterable[Run], sql: str) -> pa.Table:
                 else:
                     db.execute(view.sql)
             return db.sql(sql).to_arrow_table()
+        except duckdb.IOException:
+            raise
         except (duckdb.Error, AttributeError) as error:
             raise BadUsage(f"the statement fails: {error}", where="sql") from error
 

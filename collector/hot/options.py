@@ -15,10 +15,11 @@ class StoreOptions:
         publish_every_s: how often new rows come into the runs' folders. Readers of files are at most
             this and the time of writing behind.
         segment_rows: rows of one table at which its tail becomes a segment.
+        segment_bytes: the same by size, for rows with long texts.
         group_rows: rows of one commit at most.
         max_queued_rows, max_queued_bytes: above these a batch is refused with 429.
-        max_hot_rows: rows that are durable but not in a segment; above it 429, until the publisher
-            has caught up.
+        max_hot_rows, max_hot_bytes: rows that are durable but not in a segment; above it 429, until
+            the publisher has caught up.
         min_free_bytes: below this the disk is low, and batches are refused with 507. The publisher
             needs room to write what was taken already.
         idle_s: an ended run without new rows for this long is sealed whole.
@@ -29,10 +30,12 @@ class StoreOptions:
 
     publish_every_s: float = 2.0
     segment_rows: int = 128 * 1024
+    segment_bytes: int = 64 << 20
     group_rows: int = 50_000
     max_queued_rows: int = 500_000
     max_queued_bytes: int = 256 << 20
     max_hot_rows: int = 4_000_000
+    max_hot_bytes: int = 2 << 30
     min_free_bytes: int = 256 << 20
     idle_s: float = 5.0
     keep_days: float | None = None

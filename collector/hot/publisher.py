@@ -9,15 +9,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 from uuid import uuid4
 
 import pyarrow as pa
 
 from cascade_runtime.vocabulary.errors import CascadeError
 from cascade_runtime.vocabulary.events import CollectiveDone
+from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from collector.hot.catalog import Catalog
 from collector.hot.hot_rows import Snapshot
 from collector.hot.journal import Journal, RunRow
+from collector.hot.merge import merge_small
 from collector.hot.options import StoreOptions
 from collector.hot.run import Run
 from collector.hot.writer import Writer
@@ -29,12 +32,20 @@ _log = logging.getLogger("cascade.store")
 _DAY_NS = 86_400 * 10**9
 
 
+class _Size(NamedTuple):
+    """Of a run's folder. An analysis and a merge change the folder's own time, rows its commit."""
+
+    stamp: tuple[int, int]
+    num_bytes: int
+
+
 class Publisher:
     """Files follow the journal at a short distance.
 
     Args:
         catalog, journal, writer, options: of the store.
-        on_new_files: called after a table of a run got its first file.
+        on_new_files: called after tables of runs got their first files, again until it succeeded:
+            False when it did not.
     """
 
     def __init__(
@@ -43,13 +54,15 @@ class Publisher:
         journal: Journal,
         writer: Writer,
         options: StoreOptions,
-        on_new_files: Callable[[], None],
+        on_new_files: Callable[[], bool | None],
     ) -> None:
         self._catalog = catalog
         self._journal = journal
         self._writer = writer
         self._options = options
         self._on_new_files = on_new_files
+        self._new_files = False
+        self._sizes: dict[str, _Size] = {}
         self._wake = threading.Event()
         self._stopping = self._ended = False
         self.num_segments = 0
@@ -82,12 +95,13 @@ class Publisher:
         problem = None
         # More rows in memory than half of what is allowed: many small segments are the lesser evil.
         crowded = self._catalog.num_hot_rows() > self._options.max_hot_rows // 2
-        for run in self._catalog.all():
+        # First the one whose folder is behind for longest: a round over many runs takes its time.
+        for run in sorted(self._catalog.all(), key=lambda run: run.flushed_commit):
             try:
                 over = self._is_over(run)
                 packed = crowded and run.state == "hot" and run.rows.num_rows > 0
                 if over or packed or run.has_news:
-                    self.publish(run, whole=over, segment_rows=1 if packed else None)
+                    self._publish(run, over, 1 if packed else None)
             except RunDropped:
                 continue
             except Exception as error:  # whatever it is, the other runs are not to suffer
@@ -95,18 +109,22 @@ class Publisher:
                 _log.error("%s", problem)
         self.problem = problem
         self._retire()
+        self._tell_new_files()
 
-    def publish(self, run: Run, *, whole: bool = False, segment_rows: int | None = None) -> None:
+    def publish(self, run: Run, *, whole: bool = False) -> None:
         """Bring a run's rows into its folder.
 
         Args:
             run: the run.
             whole: make segments of all rows; nothing more is expected.
-            segment_rows: make a segment of a table from this many rows on; the option's by default.
 
         Raises:
             OSError, pyarrow.ArrowException, CascadeError: what is not in the folder is in the journal.
         """
+        self._publish(run, whole, None)
+        self._tell_new_files()
+
+    def _publish(self, run: Run, whole: bool, segment_rows: int | None) -> None:
         with run.publishing:
             self._check(run)
             if not (whole or segment_rows or run.has_news):
@@ -123,10 +141,15 @@ class Publisher:
             self._write_views(run, snapshot)
             self._writer.do(partial(self._flush, run, snapshot.commit, kept, whole)).result()
             run.rows.forget_done(told)
+            if run.state == "cold":
+                self._merge(run)
 
     def drop(self, run: Run) -> None:
         """Delete a run: first it is refused and forgotten, then its folder goes."""
+        self._drop(run)
+        self._tell_new_files()
 
+    def _drop(self, run: Run) -> None:
         def forget() -> None:
             row = RunRow(
                 run.run_id, "dropped", None, run.first_seen_ns, run.last_seen_ns, 0, 0, None
@@ -142,7 +165,8 @@ class Publisher:
                 gone = root.with_name(f".dropped-{uuid4().hex}")
                 root.rename(gone)
                 shutil.rmtree(gone, ignore_errors=True)
-        self._on_new_files()
+        self._sizes.pop(run.run_id, None)
+        self._new_files = True
 
     # ---- inside ----------------------------------------------------------------------------------
 
@@ -170,7 +194,8 @@ class Publisher:
         self, run: Run, name: str, chunks: list[pa.Table], commit: int, least: int
     ) -> None:
         num_rows = sum(rows.num_rows for rows in chunks)
-        if num_rows >= least:
+        num_bytes = sum(rows.nbytes for rows in chunks)
+        if num_rows >= least or num_bytes >= self._options.segment_bytes:
             run.num_published.pop(name, None)
             run.files.write_segment(
                 name, chunks, commit, partial(run.rows.sealed, name, len(chunks))
@@ -209,8 +234,25 @@ class Publisher:
         tables = {*snapshot.tables, *snapshot.segments, *(["collectives"] if snapshot.open else [])}
         if tables - run.viewed or not (run.files.root / "views.sql").exists():
             write_views(run.files.root)
-            self._on_new_files()
+            self._new_files = True
             run.viewed = run.viewed | tables
+
+    def _tell_new_files(self) -> None:
+        """Once for many runs; what fails is tried again in the next round."""
+        if self._new_files:
+            self._new_files = False  # before: a file that comes meanwhile is told next time
+            if self._on_new_files() is False:
+                self._new_files = True
+
+    def _merge(self, run: Run) -> None:
+        """Put small segments together; where that fails, there are many small ones still."""
+        for name in EVENT_TABLES:
+            try:
+                merge_small(
+                    run.files, name, self._options, partial(run.rows.replace_segments, name)
+                )
+            except (OSError, pa.ArrowException, CascadeError) as error:
+                _log.warning("run %s: segments are not merged: %s", run.run_id[:100], error)
 
     def _flush(self, run: Run, commit: int, orphans: list[CollectiveDone], whole: bool) -> None:
         """In the writer thread: the journal forgets what is in the folder."""
@@ -244,7 +286,7 @@ class Publisher:
                 self._retire_one(run, "it is older than the retention time")
                 runs.remove(run)
         if self._options.keep_bytes is not None:
-            sizes = {run.run_id: _size(run.files.root) for run in self._catalog.all()}
+            sizes = {run.run_id: self._size(run) for run in self._catalog.all()}
             for run in runs:
                 if sum(sizes.values()) <= self._options.keep_bytes:
                     break
@@ -254,9 +296,21 @@ class Publisher:
     def _retire_one(self, run: Run, why: str) -> None:
         _log.info("run %s is dropped: %s", run.run_id[:100], why)
         try:
-            self.drop(run)
+            self._drop(run)
         except (OSError, CascadeError) as error:
             _log.error("run %s cannot be dropped: %s", run.run_id[:100], error)
+
+    def _size(self, run: Run) -> int:
+        """Bytes of the run's folder; of one that is cold as they were when it last changed."""
+        root = run.files.root
+        try:
+            stamp = (run.flushed_commit, root.stat().st_mtime_ns)
+        except OSError:
+            return 0
+        found = self._sizes.get(run.run_id)
+        if run.state != "cold" or found is None or found.stamp != stamp:
+            found = self._sizes[run.run_id] = _Size(stamp, _size(root))
+        return found.num_bytes
 
     def _is_idle(self, run: Run) -> bool:
         """Nothing came for a day: a run that never said its end. Both clocks must say so."""

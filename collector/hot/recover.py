@@ -72,10 +72,10 @@ def recover(data: Path) -> RecoverReport:
         )
     with alone_in(data, "using"):
         aside = Aside(data)
-        lost_log = aside.goes_on or not (data / DATABASE).exists()
+        was_gone = not (data / DATABASE).exists()
         journal = _open(data, aside)
         try:
-            return _rebuild(data, journal, aside, lost_log or bool(aside.kept))
+            return _rebuild(data, journal, aside, was_gone)
         finally:
             journal.close()
 
@@ -108,7 +108,8 @@ def _open_one(data: Path) -> Journal | None:
     return journal
 
 
-def _rebuild(data: Path, journal: Journal, aside: Aside, lost_log: bool) -> RecoverReport:
+def _rebuild(data: Path, journal: Journal, aside: Aside, was_gone: bool) -> RecoverReport:
+    lost_log = was_gone or aside.goes_on or bool(aside.kept)
     known = {row.run_id: row for row in journal.runs()}
     rows = [row for row in known.values() if row.state != "dropped"]
     rows += [row for row in _rows_of_folders(data, aside) if row.run_id not in known]
@@ -141,9 +142,8 @@ def _rebuild(data: Path, journal: Journal, aside: Aside, lost_log: bool) -> Reco
         _store(run, journal, commit)
     journal.checkpoint()
     aside.finish()
-    return RecoverReport(
-        aside.kept, num_rows, num_restored, gaps, _sentences(aside.kept, num_rows, gaps)
-    )
+    sentences = _sentences(aside, was_gone, num_rows, gaps)
+    return RecoverReport(aside.kept, num_rows, num_restored, gaps, sentences)
 
 
 def _reckon(run: Run, last_wall_ns: dict[tuple[int, int], int], commit: int) -> None:
@@ -230,16 +230,23 @@ def _read_files(run: Run, aside: Aside) -> dict[tuple[int, int], int]:
     return latest
 
 
-def _sentences(kept: list[str], num_rows: int, gaps: list[ActorEnd]) -> list[str]:
-    if not kept:
+def _sentences(aside: Aside, was_gone: bool, num_rows: int, gaps: list[ActorEnd]) -> list[str]:
+    if not (was_gone or aside.goes_on or aside.kept or gaps):
         return [f"nothing is damaged: {num_rows} rows are there"]
-    said = [f"kept, damaged as it is: {file}" for file in kept]
+    said = ["a recovery that was cut short was gone on with"] if aside.goes_on else []
+    if was_gone:
+        said.append("the hot database was gone; a new one was made")
+    said += [f"kept, damaged as it is: {file}" for file in aside.kept]
     said.append(f"{num_rows} rows are there")
-    said += [
-        f"run {end.run_id}, rank {end.rank} incarnation {end.incarnation}: rows above seq "
-        f"{end.last_seq} that were acknowledged may be missing"
-        for end in gaps
-    ]
+    said += [f"{_name(end)}: {_missing(end)}" for end in gaps]
     if gaps:
         said.append("where a sender goes on above that, the hole becomes a gaps row")
     return said
+
+
+def _name(end: ActorEnd) -> str:
+    return f"run {end.run_id}, rank {end.rank} incarnation {end.incarnation}"
+
+
+def _missing(end: ActorEnd) -> str:
+    return f"rows above seq {end.last_seq} that were acknowledged may be missing"

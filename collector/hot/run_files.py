@@ -8,6 +8,7 @@ already. A tail becomes a segment by one rename: a reader sees the one or the ot
 from __future__ import annotations
 
 import re
+import shutil
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -28,6 +29,9 @@ from collector.trace.parquet_files import in_order, read_file, read_notes, write
 
 TAIL = "tail.parquet"
 OPEN = "open.parquet"
+MERGING = ".merge-"
+"""How a folder begins that is to take the place of a table's, or did (merge.py)."""
+
 _COMMIT = "cascade.commit"
 _SEGMENT = re.compile(r"(\d{12})-[0-9a-f]{32}\.parquet")
 
@@ -55,6 +59,8 @@ class RunFiles:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.can_swap = True
+        """False once it is known that the file system cannot swap folders."""
         self._unsynced: set[Path] = set()
 
     def folder(self, table: str) -> Path:
@@ -81,7 +87,7 @@ class RunFiles:
         """
         folder = self.folder(table)
         self._write(folder / TAIL, in_order(pa.concat_tables(chunks)), commit)
-        name = f"{commit:012d}-{uuid4().hex}.parquet"
+        name = name_of_segment(commit)
         self._unsynced.add(folder)
         try:
             (folder / TAIL).rename(folder / name)
@@ -124,6 +130,13 @@ class RunFiles:
         """Remove what a killed collector left half written."""
         for folder in (self.root, *self.root.glob("events/*"), *self.root.glob("spool/*")):
             remove_leftovers(folder)
+        for beside in self.root.glob(f"{MERGING}*"):
+            shutil.rmtree(beside, ignore_errors=True)
+
+    def segments(self, table: str) -> list[str]:
+        """File names of a table's segments; of ours in the order of their commits."""
+        names = sorted(f.name for f in self.folder(table).glob("*.parquet"))
+        return [name for name in names if name not in (TAIL, OPEN)]
 
     def find(self, table: str) -> TableFiles:
         """The files of one table.
@@ -132,10 +145,9 @@ class RunFiles:
             BadTrace: the tail cannot be read.
         """
         folder = self.folder(table)
-        names = sorted(f.name for f in folder.glob("*.parquet"))
-        segments = [name for name in names if name not in (TAIL, OPEN)]
+        segments = self.segments(table)
         commits = [n for name in segments if (n := commit_of_segment(name)) is not None]
-        if TAIL not in names:
+        if not (folder / TAIL).exists():
             return TableFiles(segments, None, max(commits, default=0))
         commits.append(_commit_of(folder / TAIL))
         return TableFiles(segments, self._read(folder / TAIL, table), max(commits))
@@ -159,6 +171,11 @@ class RunFiles:
 
     def _read(self, file: Path, table: str) -> pa.Table:
         return read_file(file, str(file), table, arrow_schema(table).names)
+
+
+def name_of_segment(commit: int) -> str:
+    """A new name for a segment that reaches this commit."""
+    return f"{commit:012d}-{uuid4().hex}.parquet"
 
 
 def commit_of_segment(name: str) -> int | None:

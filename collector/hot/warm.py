@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from cascade_runtime.vocabulary.events import CollectiveDone, Collectives, Record, Updates
-from cascade_runtime.vocabulary.identity import Dot
-from cascade_runtime.vocabulary.regime import Regime
+import msgspec
+
 from collector.hot.raw_rows import Raw, convert
 from collector.wire.batch import MSGPACK
 from collector.wire.decode import decode
-from collector.wire.records import encode_msgpack
 
 
 def warm_up() -> None:
@@ -19,12 +17,13 @@ def warm_up() -> None:
     It takes a second; the first time on a machine about fifteen, while numba compiles.
     """
     lead: tuple[Any, ...] = ("warm-up", 0, 0)
-    rest: tuple[Any, ...] = ("world", 0, Regime.STRONG, 0, 0, 0)
-    records: list[Record] = [
-        Collectives(*lead, 0, *rest, completed=False),
-        CollectiveDone(*lead, 0, 1, None, 1),
-        Updates(*lead, 1, *rest, deps=[Dot(0, 0, 1)]),
+    rest: tuple[Any, ...] = ("world", 0, "STRONG", 0, 0, 0)
+    dot = [0, 0, 1]
+    records = [
+        ["collectives", *lead, 0, *rest],
+        ["collective_done", *lead, 0, 1],
+        ["updates", *lead, 1, *rest, "applied", "object", 0, 0, 1, 1, [dot]],
     ]
-    batch = decode(MSGPACK, encode_msgpack(records))
+    batch = decode(MSGPACK, msgspec.msgpack.encode(records))
     assert batch.scan is not None
     convert([Raw(batch.body, batch.scan, 2)])

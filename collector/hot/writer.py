@@ -36,7 +36,7 @@ class _Job(NamedTuple):
 
     @property
     def num_bytes(self) -> int:
-        return len(self.batch.body) + _JOB_BYTES
+        return self.batch.num_bytes + _JOB_BYTES
 
 
 class _Task(NamedTuple):

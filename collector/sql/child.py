@@ -136,7 +136,10 @@ def _answer(
         return Answer("too_large", message, "aggregate, or ask about less at a time"), b""
     except duckdb.InterruptException:
         return Answer("too_long"), b""
-    except duckdb.Error as error:
+    except (
+        duckdb.Error,
+        UnicodeDecodeError,
+    ) as error:  # a damaged name in a footer, or in a column
         outcome = _outcome(error)
         return Answer(outcome, told(str(error), lines=1 if outcome == "gone" else 3)), b""
     except Exception as error:  # a fault of ours, in words: nobody reads this process's traceback
@@ -179,10 +182,16 @@ def _run(db: duckdb.DuckDBPyConnection, setup: Setup, question: Question) -> Bod
     )
 
 
-def _outcome(error: duckdb.Error) -> Outcome:
-    """Whether a file that went away may be the cause: a tail is replaced, a segment is sealed."""
+def _outcome(error: duckdb.Error | UnicodeDecodeError) -> Outcome:
+    """Whether a file that went away may be the cause: a tail is replaced, a segment is sealed.
+
+    One that is damaged looks the same here; what the Parquet reader says of a damaged footer comes
+    as an error of no kind.
+    """
     text = str(error)
-    if isinstance(error, duckdb.IOException | duckdb.InternalException):
+    if isinstance(error, duckdb.IOException | duckdb.InternalException | UnicodeDecodeError):
+        return "gone"
+    if type(error) is duckdb.Error:
         return "gone"
     return "gone" if ".parquet" in text and "Permission" not in text else "failed"
 

@@ -21,12 +21,14 @@ _QUERY_NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NO
 _TABLE_FUNCTIONS = frozenset(
     {
         *("unnest", "range", "generate_series", "generate_subscripts", "repeat", "repeat_row"),
-        *("json_each", "json_tree", "regexp_split_to_table", "histogram", "histogram_values"),
+        *("json_each", "json_tree", "regexp_split_to_table"),
         *("summary", "duckdb_tables", "duckdb_views", "duckdb_columns", "duckdb_types"),
         *("duckdb_functions", "duckdb_keywords", "pragma_version"),
     }
 )
-"""Table functions that touch no file, run no text as SQL and tell nothing of this machine."""
+"""Table functions that touch no file, run no text as SQL and tell nothing of this machine.
+
+None is a macro: ``histogram`` and ``histogram_values`` hand a text of the caller's to query_table."""
 
 _CATALOGS = frozenset(
     {
@@ -43,7 +45,7 @@ _SHOWN = frozenset({"tables", "__show_tables_expanded"})
 
 _REFUSED_FUNCTIONS = re.compile(
     r"read_.*|getenv|current_setting|getvariable|write_log|query|query_table|glob|which_secret"
-    r"|nextval|currval|setval|pg_sleep|sleep_ms|json_execute_serialized_sql|.*_scan"
+    r"|nextval|currval|setval|pg_sleep|sleep_ms|json_execute_serialized_sql|json_serialize_plan|.*_scan"
 )
 
 _GAP = r"(?:\s|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)"

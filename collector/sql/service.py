@@ -12,6 +12,7 @@ import msgspec
 
 from collector.data_folder import run_folder, runs_folder
 from collector.sql import landlock
+from collector.sql.damaged import damaged_file, hint, tables_named
 from collector.sql.data_views import data_views, present_tables
 from collector.sql.errors import SqlFailed, SqlRefused, SqlTooLarge, SqlTooLong
 from collector.sql.limits import SqlLimits
@@ -167,7 +168,18 @@ class SqlService:
                 self._health.num_retried += 1
             question = msgspec.structs.replace(question, views=self._views(request.run_id))
             reply = self._ask(question)
+            if reply.answer.outcome == "gone":
+                raise self._damage(request, question, reply.answer)
         return self._told(reply)
+
+    def _damage(self, request: SqlRequest, question: Question, answer: Answer) -> SqlFailed:
+        """A statement failed twice in reading files: which file is it?"""
+        run = None if request.run_id is None else run_folder(self._data, request.run_id).name
+        tables = tables_named(request.sql, question.views)
+        found = damaged_file(runs_folder(self._data), tables, run)
+        if found is None:
+            return SqlFailed(answer.message, where="sql", hint=answer.hint)
+        return SqlFailed(found, where="sql", hint=hint(run))
 
     def _ask(self, question: Question) -> Reply:
         with self._pool.child() as child:

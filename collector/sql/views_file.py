@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
-import threading
-from contextlib import suppress
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -20,9 +23,12 @@ STORAGE_VERSION = "v1.4.0"
 TRIES = 3
 """Files may go while views are made: a tail is sealed, a run is dropped."""
 
+HELD_S = 5.0
+"""How long another writer is waited for; one takes a fraction of a second."""
+
+_LOOK_AGAIN_S = 0.01
 _MARK = "cascade_views_made_of"
 
-_lock = threading.Lock()
 _known: dict[Path, tuple[str, tuple[int, int]]] = {}
 """What this process wrote or found: fingerprint, and (inode, mtime) of the file."""
 
@@ -42,6 +48,7 @@ def write_views_file(data: Path) -> bool:
 
     Raises:
         OSError: the folder cannot be written.
+        TimeoutError: another process has been writing it for 5 s (one that was stopped, say).
         duckdb.Error: a Parquet file of a run cannot be read.
     """
     data = data.resolve()
@@ -53,8 +60,8 @@ def write_views_file(data: Path) -> bool:
 
 def _write(data: Path) -> bool:
     file = data / VIEWS_FILE
-    with _lock:
-        runs = runs_folder(data)
+    runs = runs_folder(data)
+    with _one_writer(runs):
         views = data_views(str(runs), present_tables(runs))
         statements = [view.sql for view in views.values()]
         statements += [
@@ -67,6 +74,30 @@ def _write(data: Path) -> bool:
         _publish(file, statements)
         _remember(file, fingerprint)
     return True
+
+
+@contextmanager
+def _one_writer(runs: Path) -> Iterator[None]:
+    """Hold the folder of runs against other writers, threads and processes alike.
+
+    The data folder itself is locked by its collector for as long as it runs.
+    """
+    runs.mkdir(parents=True, exist_ok=True)
+    handle = os.open(runs, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    until = time.monotonic() + HELD_S
+    try:
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= until:
+                    what = f"another process has been writing {VIEWS_FILE} for {HELD_S:g} s"
+                    raise TimeoutError(what) from None
+            time.sleep(_LOOK_AGAIN_S)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _made_of(file: Path) -> str | None:
@@ -99,7 +130,7 @@ def _identity(file: Path) -> tuple[int, int] | None:
 
 def _publish(file: Path, statements: list[str]) -> None:
     for left in file.parent.glob(f".{file.name}-*"):
-        left.unlink(missing_ok=True)  # of a collector that was killed
+        left.unlink(missing_ok=True)  # of a writer that was killed: it held the lock
     fresh = file.with_name(f".{file.name}-{uuid4().hex}")
     try:
         with duckdb.connect() as db:

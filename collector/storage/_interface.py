@@ -75,6 +75,7 @@ class StoreStats(msgspec.Struct, frozen=True):
         num_hot_rows: durable and not yet in a sealed segment.
         hot_bytes: size of the hot database and its write-ahead log.
         free_bytes: of the disk that it lies on.
+        hot_row_bytes: about what those rows take up in memory.
         num_commits: group commits.
         num_rows, num_duplicates: stored and dropped rows.
         num_segments: sealed Parquet segments written.
@@ -83,6 +84,7 @@ class StoreStats(msgspec.Struct, frozen=True):
 
     num_queued_rows: int
     num_hot_rows: int
+    hot_row_bytes: int
     hot_bytes: int
     free_bytes: int
     num_commits: int

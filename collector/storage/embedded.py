@@ -74,7 +74,7 @@ class EmbeddedStore:
         self._publisher = Publisher(
             self._catalog, self._journal, self._writer, self.options, self._new_files
         )
-        self._num_hot, self._counted_s = 0, float("-inf")
+        self._num_hot, self._hot_bytes, self._counted_s = 0, 0, float("-inf")
         self._closing = threading.Lock()
         self._closed = False
 
@@ -87,10 +87,13 @@ class EmbeddedStore:
             raise DiskLow(
                 low, hint="make room on the collector's disk; nothing acknowledged is lost"
             )
-        if self._num_hot_rows() > self.options.max_hot_rows:
+        self._count_hot()
+        options = self.options
+        if self._num_hot > options.max_hot_rows or self._hot_bytes > options.max_hot_bytes:
             self._publisher.wake()
             raise QueueFull(
-                f"{self._num_hot} rows wait to be sealed", hint="send it again in a while"
+                f"{self._num_hot} rows ({self._hot_bytes >> 20} MiB) wait to be sealed",
+                hint="send it again in a while",
             )
         return self._writer.append(batch)
 
@@ -102,6 +105,12 @@ class EmbeddedStore:
 
         def store() -> None:
             run, new = self._catalog.make(meta.run_id, self.options.wall_ns())
+            if (
+                meta.ended_ns is None
+                and run.meta_json is not None
+                and run.meta.ended_ns is not None
+            ):
+                return  # the start, come late: an agent waited for us. The end stands.
             text = format_trace_meta(meta)
             if run.meta_json == text:
                 return
@@ -172,6 +181,7 @@ class EmbeddedStore:
         return StoreStats(
             num_queued_rows=self._writer.num_queued_rows,
             num_hot_rows=sum(run.rows.num_rows for run in runs),
+            hot_row_bytes=sum(run.rows.num_bytes for run in runs),
             hot_bytes=sum(f.stat().st_size for f in self.data.glob("hot.duckdb*")),
             free_bytes=shutil.disk_usage(self.data).free,
             num_commits=self._writer.num_commits,
@@ -217,12 +227,15 @@ class EmbeddedStore:
         if self._closed:
             raise StoreDown("the store is closed")
 
-    def _num_hot_rows(self) -> int:
-        """Counted anew after 50 ms only: it looks at every run."""
+    def _count_hot(self) -> None:
+        """Anew after 50 ms only: it looks at every run."""
         now = self.options.mono_s()
-        if not 0 <= now - self._counted_s < _COUNT_EVERY_S:
-            self._num_hot, self._counted_s = self._catalog.num_hot_rows(), now
-        return self._num_hot
+        if 0 <= now - self._counted_s < _COUNT_EVERY_S:
+            return
+        self._counted_s = now
+        runs = [run.rows for run in self._catalog.all() if run.state == "hot"]
+        self._num_hot = sum(rows.num_rows for rows in runs)
+        self._hot_bytes = sum(rows.num_bytes for rows in runs)
 
     def _disk_is_low(self) -> str | None:
         now = self.options.mono_s()
@@ -234,17 +247,21 @@ class EmbeddedStore:
             return None
         return f"{free >> 20} MiB are free on the collector's disk, and it keeps more than that"
 
-    def _new_files(self) -> None:
+    def _new_files(self) -> bool:
+        """Renew views.duckdb; False when it must be tried again."""
         try:
             write_views_file(self.data)
         except Exception as error:
             _log.error("views.duckdb was not renewed: %s", error)
+            return False
+        return True
 
 
 def _hold(data: Path, held: contextlib.ExitStack) -> None:
     """Take the data folder for this process."""
     try:
-        runs_folder(data).mkdir(parents=True, exist_ok=True)
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)  # rows are for their owner
+        runs_folder(data).mkdir(exist_ok=True)
         held.enter_context(alone_in(data, "using"))
     except OSError as error:
         raise BadUsage(

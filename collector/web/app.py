@@ -38,7 +38,7 @@ def create_app(
         settings: defaults when not given.
     """
     settings = settings or Settings()
-    metrics = Metrics(store, lambda: sql_runner.health().landlock)
+    metrics = Metrics(store, sql_runner.health)
     context = Context(store, settings, metrics, Room(settings.limits.held_bytes))
     app = FastAPI(
         title="CASCADE collector",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from starlette.types import Scope
 
-from collector.web.errors import NoToken, WrongHost, WrongScope
+from collector.web.errors import NoToken, ThroughProxy, WrongHost, WrongScope
 from collector.web.tokens import Tokens
 
 OPEN = frozenset({"/v1/healthz", "/v1/readyz"})
@@ -19,6 +19,7 @@ _READ = frozenset({"read"})
 _WRITE = frozenset({"write"})
 _ASKS = frozenset({"GET", "HEAD"})
 _OURS = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_BY_PROXIES = frozenset({b"forwarded", b"x-real-ip", b"via"})
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]]+)(?::\d{1,5})?")
 _MAKE_ONE = "cascade serve --new-token NAME makes a token; send it as Authorization: Bearer TOKEN"
 
@@ -55,6 +56,8 @@ class Guard:
             NoToken, WrongScope: a token is needed.
             WrongHost: none is, and the Host header names another machine. A page of the web that
                 has its own name point here (DNS rebinding) would else read what we have.
+            ThroughProxy: none is, and a proxy passed the request on. It may come from anywhere, and
+                many proxies write 127.0.0.1 into the Host header.
         """
         self._tokens.look_again()
         if self._tokens.required or not self._loopback:
@@ -62,6 +65,7 @@ class Guard:
                 self._check_token(scope)
         else:
             _check_host(scope["headers"])
+            _check_direct(scope["headers"])
 
     def _check_token(self, scope: Scope) -> None:
         given = _values(scope["headers"], b"authorization")
@@ -97,6 +101,16 @@ def _check_host(headers: Sequence[tuple[bytes, bytes]]) -> None:
             where=f"Host: {', '.join(hosts)[:80]}",
             hint=f"use localhost or 127.0.0.1, or a token. {_MAKE_ONE}",
         )
+
+
+def _check_direct(headers: Sequence[tuple[bytes, bytes]]) -> None:
+    for name, _ in headers:
+        if name in _BY_PROXIES or name.startswith(b"x-forwarded-"):
+            raise ThroughProxy(
+                "without a token, nothing is answered that came through a proxy",
+                where=f"{name.decode('latin-1')[:80]} header",
+                hint=_MAKE_ONE,
+            )
 
 
 def _values(headers: Sequence[tuple[bytes, bytes]], name: bytes) -> list[str]:

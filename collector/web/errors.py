@@ -78,6 +78,12 @@ class WrongHost(WebError):
     status = 421
 
 
+class ThroughProxy(WebError):
+    """A request that others may have sent through a proxy, where no token is asked for."""
+
+    status = 421
+
+
 class BadRequestField(WebError):
     """A part of the request that breaks the documented form."""
 

@@ -6,7 +6,6 @@ request object, no dependency, no pydantic between the socket and the decoder.
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import msgspec
@@ -14,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from collector.storage._interface import Receipt
 from collector.web.context import Context, Head
-from collector.web.errors import UnknownMediaType
+from collector.web.errors import BodyTooLarge, UnknownMediaType
 from collector.web.landing import Landing
 from collector.web.limits import read_body
 from collector.web.openapi import answers, json_answer, ref
@@ -80,18 +79,16 @@ class Events:
             if packing is None:
                 return decode(media_type, body)
             if _is_small(packing, body, limits.inline_bytes):
-                plain = unpack(packing, body, limits.unpacked_bytes)
-                if len(plain) <= limits.inline_bytes:
+                try:
+                    plain = unpack(packing, body, min(limits.inline_bytes, limits.unpacked_bytes))
+                except BodyTooLarge:
+                    pass  # it becomes more than its beginning says
+                else:
                     return decode(media_type, plain)
-                body, packing = plain, None
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(
-            self._context.workers,
-            _unpack_and_decode,
-            media_type,
-            packing,
-            body,
-            limits.unpacked_bytes,
+        if packing is None:
+            return await self._context.in_thread(0, lambda: decode(media_type, body))
+        return await self._context.unpacked(
+            packing, body, limits.unpacked_bytes, lambda plain: decode(media_type, plain)
         )
 
     async def _stored(self, batch: Batch) -> Receipt:
@@ -106,11 +103,6 @@ def _is_small(packing: str, body: bytes, limit: int) -> bool:
         return len(body) <= _SMALL_GZIP
     size = unpacks_to(packing, body)
     return size is not None and size <= limit
-
-
-def _unpack_and_decode(media_type: str, packing: str | None, body: bytes, limit: int) -> Batch:
-    plain = body if packing is None else unpack(packing, body, limit)
-    return decode(media_type, plain)
 
 
 OPENAPI: dict[str, Any] = {

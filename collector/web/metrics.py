@@ -17,6 +17,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from cascade_runtime.vocabulary.errors import CascadeError
+from collector.sql.service import SqlHealth
 from collector.storage._interface import EventStore
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each, which says when we first saw it
@@ -30,6 +31,7 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 _GAUGES = {
     "num_queued_rows": ("queued_rows", "rows accepted and not yet durable"),
     "num_hot_rows": ("hot_rows", "durable rows that are in no sealed segment yet"),
+    "hot_row_bytes": ("hot_row_bytes", "about what those rows take up in memory"),
     "hot_bytes": ("hot_bytes", "size of the hot database and its write-ahead log"),
     "free_bytes": ("free_bytes", "free bytes of the disk that the data folder lies on"),
 }
@@ -50,10 +52,10 @@ class Metrics:
 
     Args:
         store: asked for its figures at each scrape.
-        confined: whether the kernel confines the children that run strangers' SQL.
+        sql_health: the figures of the service that runs strangers' SQL; asked at each scrape.
     """
 
-    def __init__(self, store: EventStore, confined: Callable[[], bool]) -> None:
+    def __init__(self, store: EventStore, sql_health: Callable[[], SqlHealth]) -> None:
         self.registry = CollectorRegistry()
         self._requests = Counter(
             "cascade_http_requests",
@@ -83,13 +85,8 @@ class Metrics:
         self.num_in_flight = 0
         in_flight = Gauge("cascade_http_in_flight", "requests under way", registry=self.registry)
         in_flight.set_function(lambda: self.num_in_flight)
-        landlock = Gauge(
-            "cascade_sql_confined",
-            "1 when the kernel keeps strangers' SQL to the runs' files (Landlock)",
-            registry=self.registry,
-        )
-        landlock.set_function(confined)
         self.registry.register(_StoreFigures(store))
+        self.registry.register(_SqlFigures(sql_health))
         ProcessCollector(registry=self.registry)
         # Looking a child up by its labels costs more than counting with it.
         self._children: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
@@ -142,3 +139,31 @@ class _StoreFigures(Collector):
             yield GaugeMetricFamily(f"cascade_store_{name}", says, getattr(stats, field))
         for field, (name, says) in _COUNTERS.items():
             yield CounterMetricFamily(f"cascade_store_{name}", says, getattr(stats, field))
+
+
+class _SqlFigures(Collector):
+    """Figures of the SQL service that no answer to a statement shows."""
+
+    def __init__(self, health: Callable[[], SqlHealth]) -> None:
+        self._health = health
+
+    def describe(self) -> Iterator[Metric]:
+        """Nothing, as above."""
+        yield from ()
+
+    def collect(self) -> Iterator[Metric]:
+        """The figures."""
+        told = self._health()
+        yield GaugeMetricFamily(
+            "cascade_sql_confined",
+            "1 when the kernel keeps strangers' SQL to the runs' files (Landlock)",
+            int(told.landlock),
+        )
+        yield CounterMetricFamily(
+            "cascade_sql_killed", "statements whose process was killed or died", told.num_killed
+        )
+        yield CounterMetricFamily(
+            "cascade_sql_retried",
+            "statements run twice because a file went away meanwhile",
+            told.num_retried,
+        )

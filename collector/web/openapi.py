@@ -27,7 +27,7 @@ _MEANS = {
     410: "the run was dropped by retention",
     413: "a body or an answer is too large",
     415: "another Content-Type or Content-Encoding",
-    421: "without a token, only this machine's own names are answered",
+    421: "without a token, only this machine's own names are answered, and no proxy",
     422: "something breaks the documented form; it is named",
     429: "too much is waiting; send again after Retry-After seconds",
     500: "a fault of the collector, with a reference into its log",

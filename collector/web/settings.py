@@ -14,7 +14,9 @@ class Limits:
     Attributes:
         body_bytes: of one body as it comes over the wire.
         unpacked_bytes: of one body, unpacked.
-        held_bytes: of all bodies that are being read or decoded at one time.
+        held_bytes: of all bodies that are being read or decoded at one time, and of what those that
+            are being unpacked may become.
+        waiting_bodies: how many may wait for a thread that unpacks and decodes.
         sql_bytes, meta_bytes: of a body of ``/v1/sql`` and of a trace.json.
         body_seconds: from the first wait for a body to its last byte.
         head_bytes, head_seconds: of a request line with its headers.
@@ -22,8 +24,9 @@ class Limits:
     """
 
     body_bytes: int = 32 * MIB
-    unpacked_bytes: int = 256 * MIB
+    unpacked_bytes: int = 64 * MIB
     held_bytes: int = 512 * MIB
+    waiting_bodies: int = 16
     sql_bytes: int = MIB
     meta_bytes: int = 4 * MIB
     body_seconds: float = 30.0

@@ -18,6 +18,7 @@ MAX_PARTS = 4096
 _WINDOW = 8 << 20  # what every zstd decoder should support (RFC 8878); --ultra levels want more
 _GZIP = 16 + zlib.MAX_WBITS
 _GZIP_SLICE = 64 << 10
+_MOST_OF_GZIP = 1032  # deflate makes at most 258 bytes of two bits
 
 # A zstd block of 4 bytes can stand for 128 KiB, so one slice makes 32 MiB at most.
 _ZSTD_SLICE = 1 << 10
@@ -80,6 +81,15 @@ def unpacks_to(packing: str, body: bytes) -> int | None:
     except zstandard.ZstdError:
         return None
     return None if size == zstandard.CONTENTSIZE_UNKNOWN else size
+
+
+def most_bytes(packing: str, body: bytes, limit: int) -> int:
+    """The most that a body becomes, as far as it says; ``limit`` when it says nothing.
+
+    A zstd body of several frames tells of the first one only, so it may become more after all.
+    """
+    size = unpacks_to(packing, body) if packing == "zstd" else len(body) * _MOST_OF_GZIP
+    return limit if not size else min(size, limit)
 
 
 def _unzstd(body: bytes, limit: int) -> bytes:

@@ -21,7 +21,7 @@ TABLE_KEY = b"table"
 MAX_ROWS = 1_000_000
 """Rows of one body, and of one record batch in it."""
 
-MAX_UNPACKED = 512 << 20
+MAX_UNPACKED = 64 << 20
 """Bytes that a body's buffers may unpack to."""
 
 

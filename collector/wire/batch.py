@@ -17,6 +17,13 @@ ARROW = "application/vnd.apache.arrow.stream"
 MSGPACK = "application/vnd.msgpack"
 
 
+SCAN_BYTES = 64
+"""What a scan keeps of a record beside the body."""
+
+RECORD_GROWTH = 8
+"""How much larger records are than the body that they were made of; measured 4 to 30."""
+
+
 class BadBatch(CascadeError):
     """A body that is not a batch of rows; ``where`` names line or record and field (HTTP 422)."""
 
@@ -79,6 +86,15 @@ class Batch:
         self.scan = scan
         self._records = records
         self._make = make_records
+
+    @property
+    def num_bytes(self) -> int:
+        """About what it holds in memory; records are several times as large as their body."""
+        if self.tables is not None:
+            return len(self.body) + sum(int(rows.nbytes) for rows in self.tables.values())
+        if self.scan is not None and self._records is None:
+            return len(self.body) + SCAN_BYTES * self.num_rows
+        return RECORD_GROWTH * len(self.body)
 
     @property
     def records(self) -> list[Record] | None:

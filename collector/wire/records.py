@@ -26,6 +26,9 @@ MAX_RECORDS = 100_000
 """Records of one body. They are decoded in one call that holds the interpreter lock, 0.2 s for these,
 and cost up to a kilobyte of memory each; larger batches come as Arrow."""
 
+MAX_BODY = 16 << 20
+"""Bytes of one body of records, unpacked: small lists in it may become thirty times as large."""
+
 _STRUCTS: dict[str, type[msgspec.Struct]] = {
     **{name: table.struct for name, table in EVENT_TABLES.items()},
     "collective_done": CollectiveDone,
@@ -43,6 +46,7 @@ def decode_msgpack(body: bytes) -> Batch:
     Raises:
         BadBatch: no such array; a record that breaks the schema (number and field are named).
     """
+    _check_size(body)
     length = _array_length(body)
     _check_count(length)
     scan = scan_body(body, length)
@@ -64,6 +68,7 @@ def decode_ndjson(body: bytes) -> Batch:
     Raises:
         BadBatch: a line that is no record; line and field are named.
     """
+    _check_size(body)
     lines: list[bytes] = []
     numbers: list[int] = []
     for number, raw in enumerate(io.BytesIO(body), start=1):
@@ -92,6 +97,15 @@ def _check_count(num_rows: int) -> None:
             f"more than {MAX_RECORDS} records in one body",
             where="body",
             hint="send smaller batches",
+        )
+
+
+def _check_size(body: bytes) -> None:
+    if len(body) > MAX_BODY:
+        raise BadBatch(
+            f"{len(body)} bytes of records in one body are more than {MAX_BODY}",
+            where="body",
+            hint="send smaller batches, or Arrow",
         )
 
 

@@ -36,9 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data",
         type=Path,
-        default=Path("cascade-data"),
+        # Not that of cascade serve: one process has a data folder at a time.
+        default=Path("cascade-demo"),
         metavar="DIR",
-        help="data folder of the demo's collector (cascade-data)",
+        help="data folder of the demo's collector (cascade-demo)",
     )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 
 from dashboard.commands._verb import Verb
 
-TOKEN = "CASCADE_TOKEN"  # noqa: S105  # the variable's name
 _EXIT_INCOMPLETE = 2
 
 
@@ -34,19 +32,23 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         BadTrace: no such trace or sample, or one that cannot be read.
-        BadUsage: the URL is none, or the run_id cannot be part of one.
-        CollectorRefused, CollectorAway: see collector.push.
+        BadUsage: the URL or the token is none, or the run_id cannot be part of a URL.
+        CollectorRefused, CollectorAway: see collector.client.
     """
     import msgspec
 
+    from collector.client import readable_on_the_way, token_from_environment
     from collector.push import Collector, push
     from collector.trace.samples import resolve_trace
     from collector.trace.trace_folder import open_trace
 
     path = resolve_trace(args.trace)
-    token = os.environ.get(TOKEN) or None
+    token = token_from_environment()
     told = _Progress(sys.stderr.isatty() and not args.json)
     with Collector(args.url, token, args.timeout) as collector, open_trace(path) as source:
+        warning = readable_on_the_way(collector.url, token)
+        if warning is not None:
+            print(f"cascade push: {warning}", file=sys.stderr)
         try:
             report = push(source, collector, told)
         finally:

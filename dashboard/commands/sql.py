@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
+import contextlib
 import shutil
 import sys
 from collections.abc import Mapping
@@ -26,7 +26,8 @@ _ROWS_OVER_HTTP = 10_000
 _NO_LIMIT = 1 << 62
 _WIDEST = 200
 _TRUNCATED = "cascade-truncated"
-_TOKEN = "CASCADE_TOKEN"  # noqa: S105  # the name of a variable
+_BUSY_S = 6.0
+"""How long a collector that is busy, or being opened again, is asked again."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,6 +56,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         BadTrace: no such trace or sample, or one that cannot be read.
         BadUsage: the statement fails, writes, or is not one; the options do not go together.
+        CollectorRefused, CollectorAway: see collector.client.
     """
     from cascade_runtime.vocabulary.errors import BadUsage
 
@@ -204,40 +206,20 @@ def _tell_cut(truncated: bool, limit: int) -> None:
 
 
 def _post(args: argparse.Namespace, sql: str, form: str, limit: int) -> httpx.Response:
-    import httpx
+    import msgspec
 
-    from cascade_runtime.vocabulary.errors import BadUsage
+    from collector.client import Client, readable_on_the_way, token_from_environment
 
-    token = os.environ.get(_TOKEN)
+    token = token_from_environment()
     body: dict[str, Any] = {"sql": sql, "format": form, "limit": limit}
     if args.run is not None:
         body["run_id"] = args.run
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    url = f"{args.target.rstrip('/')}/v1/sql"
-    try:
-        answer = httpx.post(url, json=body, headers=headers, timeout=60)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        hint = "check the address, and that cascade serve runs there"
-        raise BadUsage(f"the collector cannot be asked: {error}", where=url, hint=hint) from error
-    if answer.status_code != httpx.codes.OK:
-        raise _refusal(answer, url)
-    return answer
-
-
-def _refusal(answer: httpx.Response, url: str) -> Exception:
-    """The collector's own words, where it has some."""
-    import msgspec
-
-    from cascade_runtime.vocabulary.errors import BadUsage
-
-    try:
-        error = msgspec.json.decode(answer.content)["error"]
-        message, where, hint = str(error["message"]), str(error["where"]), str(error["hint"])
-    except (msgspec.MsgspecError, KeyError, TypeError):
-        return BadUsage(f"the collector answered {answer.status_code}", where=url)
-    if answer.status_code in (401, 403) and not os.environ.get(_TOKEN):
-        hint = f"put a token with the read scope into {_TOKEN}"
-    return BadUsage(message, where=where, hint=hint)
+    client = Client(args.target, token, scope="read", timeout_s=_BUSY_S, wait_for_it=False)
+    warning = readable_on_the_way(client.url, token)
+    if warning is not None:
+        print(f"cascade sql: {warning}", file=sys.stderr)
+    with contextlib.closing(client):
+        return client.ask("POST", "/v1/sql", content=msgspec.json.encode(body))
 
 
 def _parsed(args: argparse.Namespace, data: bytes) -> tuple[list[str], list[Any], bool]:

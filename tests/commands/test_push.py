@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import ssl
+from types import SimpleNamespace
 
 import httpx
 import msgspec
 import pytest
 
+from cascade_runtime.vocabulary.errors import BadUsage
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
+from collector import client as client_module
 from collector import push as push_module
-from collector.push import Collector, CollectorAway, CollectorRefused, push
+from collector.client import CollectorAway, CollectorRefused
+from collector.push import Collector, push
 from collector.schema.rows import events_to_table
 from collector.storage._interface import DiskLow, Mark, QueueFull, StoreDown
 from collector.trace.samples import resolve_trace
@@ -20,6 +24,8 @@ from collector.trace.trace_writer import write_tables
 from collector.web.app import create_app
 from collector.web.settings import Limits, Settings
 from collector.web.tokens import Tokens
+from collector.wire.arrow_body import MAX_UNPACKED
+from collector.wire.arrow_claims import claimed_bytes
 from collector.wire.arrow_send import above, cut, keys_of, prefixes
 from dashboard.commands import main
 from tests.collector.traces import RUN, done, entered, make_trace, segment, step, write_spool
@@ -197,7 +203,7 @@ def test_a_busy_collector_is_asked_again_after_the_time_it_gives(app, store, tra
 
 def test_a_collector_that_stays_away_is_given_up_on_in_time(trace, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(push_module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(client_module, "time", SimpleNamespace(monotonic=lambda: now[0]))
 
     class Clock(list):
         def append(self, seconds):
@@ -224,6 +230,27 @@ def test_a_batch_that_is_too_large_is_sent_in_halves(store, tmp_path, trace):
     assert (report.num_stored, report.uncovered) == (803, [])
     assert len(store.batches) > 2
     assert keys_in(store) == WANTED
+
+
+def test_rows_that_take_much_memory_are_sent_in_bodies_of_few_bytes(app, store, trace, monkeypatch):
+    """What a body may unpack to is bounded, and compressed lists of a large job hide their size."""
+    monkeypatch.setattr(push_module, "BYTES_EACH", 10_000)
+    claimed = []
+
+    def before(request):
+        if request.method == "POST":
+            claimed.append(claimed_bytes(request.read()))
+
+    with live(app) as running:
+        report = sent(trace, running.url, before)
+    assert (report.num_stored, report.uncovered) == (803, [])
+    assert keys_in(store) == WANTED
+    assert len(claimed) > 5
+    assert max(claimed) < 2 * 10_000
+
+
+def test_a_batch_is_far_below_what_a_body_may_unpack_to():
+    assert push_module.BYTES_EACH * 4 <= MAX_UNPACKED
 
 
 def test_a_row_that_is_too_large_alone_is_an_error(store, tmp_path, trace):
@@ -315,6 +342,70 @@ def test_the_token_comes_from_the_environment(tmp_path, store, trace, capsys, mo
             assert read not in err
         monkeypatch.setenv("CASCADE_TOKEN", write)
         assert main(["push", str(trace), running.url]) == 0
+
+
+NO_TOKENS = ["s3cret\nX-Evil: 1", "s3cret\r", "s3cr\u00e9t", "s3cret\x7f\x00", "s3cret two"]
+
+
+@pytest.mark.parametrize("token", NO_TOKENS[:1] + NO_TOKENS[2:3] + NO_TOKENS[4:])
+def test_a_token_that_cannot_be_sent_is_said_and_not_shown(trace, capsys, monkeypatch, token):
+    monkeypatch.setenv("CASCADE_TOKEN", token)
+    for words in ((), ("--json",)):
+        assert main(["push", str(trace), "http://127.0.0.1:1", "--timeout", "0", *words]) == 2
+        told = capsys.readouterr()
+        assert "CASCADE_TOKEN" in told.err
+        assert "s3c" not in told.err + told.out
+
+
+@pytest.mark.parametrize("token", [*NO_TOKENS, "s3cret\tx"])
+def test_no_client_takes_such_a_token(token):
+    with pytest.raises(BadUsage) as caught:
+        Collector("http://127.0.0.1:1", token + "x")
+    assert "s3c" not in str(caught.value)
+
+
+def test_spaces_and_line_ends_around_a_token_are_no_part_of_it(tmp_path, store, trace, monkeypatch):
+    tokens = Tokens(tmp_path / "data")
+    monkeypatch.setenv("CASCADE_TOKEN", f" {tokens.add('w', 'write')}\n")
+    with live(create_app(store, EchoSql(), tokens)) as running:
+        assert main(["push", str(trace), running.url]) == 0
+
+
+@pytest.mark.parametrize(
+    ("url", "warned"),
+    [
+        ("http://collector.example:7654", True),
+        ("http://192.0.2.1", True),
+        ("https://collector.example", False),
+        ("http://127.0.0.1:7654", False),
+        ("http://127.9.9.9", False),
+        ("http://[::1]:7654", False),
+        ("http://LOCALHOST", False),
+    ],
+)
+def test_a_token_that_others_can_read_on_the_way_is_warned_of(url, warned):
+    told = client_module.readable_on_the_way(url, "s3cret")
+    assert (told is not None) == warned
+    assert "s3cret" not in (told or "")
+    assert client_module.readable_on_the_way(url, None) is None
+
+
+def test_the_warning_is_one_line_on_stderr(trace, capsys, monkeypatch):
+    monkeypatch.setenv("CASCADE_TOKEN", "s3cret")
+    monkeypatch.setattr(httpx.Client, "request", _unreachable)
+    assert main(["push", str(trace), "http://collector.example", "--timeout", "0"]) == 2
+    err = capsys.readouterr().err
+    assert [line for line in err.splitlines() if "unencrypted" in line] == err.splitlines()[:1]
+
+
+def _unreachable(self, method, url, **_):
+    raise httpx.ConnectError("refused", request=httpx.Request(method, url))
+
+
+def test_a_password_in_what_is_no_url_is_not_shown(trace, capsys):
+    for url in ("http://u:s3cret@[", "http://u:s3cret@x", "http://u:s3cret@x\n"):
+        assert main(["push", str(trace), url]) == 2
+        assert "s3cret" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,16 @@ import sys
 import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+import httpx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from cascade_runtime.vocabulary.schema import TABLES
+from collector import client as client_module
 from collector.data_folder import run_folder
 from collector.schema.views import named_views
 from collector.trace.samples import sample_traces
@@ -225,6 +228,7 @@ class Collector:
         self.asked: list[dict[str, Any]] = []
         self.tokens: list[str | None] = []
         self.status, self.body = 200, b""
+        self.first: list[tuple[int, bytes]] = []
         self.headers: dict[str, str] = {}
         outer = self
 
@@ -234,12 +238,13 @@ class Collector:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 outer.asked.append(json.loads(body))
                 outer.tokens.append(self.headers.get("Authorization"))
-                self.send_response(outer.status)
+                status, answer = outer.first.pop(0) if outer.first else (outer.status, outer.body)
+                self.send_response(status)
                 for name, value in outer.headers.items():
                     self.send_header(name, value)
-                self.send_header("Content-Length", str(len(outer.body)))
+                self.send_header("Content-Length", str(len(answer)))
                 self.end_headers()
-                self.wfile.write(outer.body)
+                self.wfile.write(answer)
 
             def log_message(self, *_: Any) -> None:
                 pass
@@ -311,14 +316,79 @@ def test_a_collectors_refusal_is_told_in_its_words(ask, collector):
     }
     collector.status, collector.body = 400, json.dumps({"error": error}).encode()
     said = ask(collector.url, COUNT)
-    assert said == (2, "", "cascade sql: COPY is not run here\n  sql\n  ask\n")
+    url = f"POST {collector.url}/v1/sql"
+    words = f"cascade sql: the collector says: COPY is not run here (sql)\n  {url}\n  ask\n"
+    assert said == (2, "", words)
+    assert len(collector.asked) == 1
 
 
 def test_a_missing_token_says_where_it_is_taken_from(ask, collector):
     error = {"code": "no_token", "message": "a token is needed", "hint": "", "where": ""}
     collector.status, collector.body = 401, json.dumps({"error": error}).encode()
     said = ask(collector.url, COUNT)
-    assert said.code == 2 and "CASCADE_TOKEN" in said.err
+    assert said.code == 2 and "CASCADE_TOKEN" in said.err and "read" in said.err
+
+
+@pytest.mark.parametrize("token", ["s3cret\nX-Evil: 1", "s3cr\u00e9t", "s3cret two"])
+def test_a_token_that_cannot_be_sent_is_said_and_not_shown(ask, collector, monkeypatch, token):
+    monkeypatch.setenv("CASCADE_TOKEN", token)
+    for words in ((), ("--json",)):
+        said = ask(collector.url, COUNT, *words)
+        assert said.code == 2 and "CASCADE_TOKEN" in said.err
+        assert "s3c" not in said.err + said.out
+    assert not collector.asked
+
+
+def test_a_token_over_plain_http_to_another_host_is_warned_of(ask, monkeypatch):
+    def unreachable(self, method, url, **_):
+        raise httpx.ConnectError("refused", request=httpx.Request(method, url))
+
+    monkeypatch.setattr(httpx.Client, "request", unreachable)
+    assert "unencrypted" not in ask("http://collector.example", COUNT).err
+    monkeypatch.setenv("CASCADE_TOKEN", "s3cret")
+    assert ask("http://collector.example", COUNT).err.count("unencrypted") == 1
+    assert "unencrypted" not in ask("https://collector.example", COUNT).err
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Time goes on by waiting alone; the list holds the waits."""
+    waits: list[float] = []
+    monkeypatch.setattr(client_module, "time", SimpleNamespace(monotonic=lambda: sum(waits)))
+    monkeypatch.setattr(client_module.Client.__init__, "__kwdefaults__", _sleeping(waits.append))
+    return waits
+
+
+def _sleeping(sleep):
+    return client_module.Client.__init__.__kwdefaults__ | {"sleep": sleep}
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_busy_collector_is_asked_again_after_the_time_it_gives(ask, collector, clock, status):
+    error = {"code": "sql_busy", "message": "2 statements run", "hint": "", "where": ""}
+    collector.first = [(status, json.dumps({"error": error}).encode())] * 2
+    collector.headers = {"Retry-After": "1"}
+    collector.answers([[801]])
+    assert ask(collector.url, COUNT, "--format", "csv") == (0, "n\n801\n", "")
+    assert len(collector.asked) == 3
+    assert len(clock) == 2 and all(1 <= wait < 1.3 for wait in clock)
+
+
+def test_a_collector_that_stays_busy_is_given_up_on_soon(ask, collector, clock):
+    error = {"code": "sql_busy", "message": "2 statements run", "hint": "", "where": ""}
+    collector.status, collector.body = 429, json.dumps({"error": error}).encode()
+    collector.headers = {"Retry-After": "1"}
+    said = ask(collector.url, COUNT)
+    assert said.code == 2 and "2 statements run" in said.err and "after trying for" in said.err
+    assert 2 <= len(clock) <= 6 and sum(clock) <= 6
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 408, 413])
+def test_what_is_refused_for_good_is_asked_once(ask, collector, clock, status):
+    error = {"code": "x", "message": "no", "hint": "", "where": ""}
+    collector.status, collector.body = status, json.dumps({"error": error}).encode()
+    assert ask(collector.url, COUNT).code == 2
+    assert (len(collector.asked), clock) == (1, [])
 
 
 @pytest.mark.parametrize(
@@ -333,7 +403,7 @@ def test_something_else_answers(ask, collector, status, body):
 def test_nobody_answers(ask, collector):
     collector.close()
     said = ask(collector.url, COUNT)
-    assert said.code == 2 and "cannot be asked" in said.err
+    assert said.code == 2 and "cannot be reached" in said.err
 
 
 @pytest.mark.parametrize("url", ["http://", "http://[", "https://a b/"])

@@ -69,11 +69,6 @@ def test_a_growing_run_is_judged_and_segments_are_read_once(tmp_path: Path) -> N
         verdicts.append(watch.verdict)
         assert not watch.judge()  # nothing has changed
     assert verdicts == ["unknown"] * 4  # what is not here yet is neither proof nor accusation
-    store.put_meta(meta)
-    store.publish()
-    assert watch.judge()
-    assert watch.verdict == expected.verdict == "ok"
-    assert store.run(meta.run_id).verdict == "ok"
     segments = list(watch.root.glob("events/*/0*.parquet"))
     assert len(segments) > 8
     before = watch._cache.num_read
@@ -83,6 +78,13 @@ def test_a_growing_run_is_judged_and_segments_are_read_once(tmp_path: Path) -> N
     # Only what was written again is read again: tails and the open collectives, column set by set.
     tails = [f for f in watch.root.glob("events/*/*.parquet") if f not in segments]
     assert watch._cache.num_read - before <= 4 * len(tails)
+    store.put_meta(meta)
+    store.publish()
+    assert watch.judge()
+    assert watch.verdict == expected.verdict == "ok"
+    assert store.run(meta.run_id).verdict == "ok"
+    assert watch._cache.num_bytes == 0  # it has ended
+    assert not RunWatch(watch.root).judge()  # as after a restart
     store.close()
 
 

@@ -14,7 +14,8 @@ from cascade_runtime.agent.shipping.backoff import LONGEST_S, Backoff
 from cascade_runtime.agent.shipping.courier import INTERVAL_S, Courier
 from cascade_runtime.agent.shipping.cursor import Cursor
 from cascade_runtime.agent.shipping.folders import bytes_left, is_whole
-from cascade_runtime.agent.shipping.link import Link, Stopped
+from cascade_runtime.agent.shipping.head import takes_seq
+from cascade_runtime.agent.shipping.link import Later, Link, Stopped
 from cascade_runtime.agent.shipping.settings import check_collector, deadline_s, token
 from cascade_runtime.agent.shipping.spool import HostSpool
 from cascade_runtime.recorder import Recorder
@@ -99,6 +100,11 @@ def rig(tmp_path: Path, collector: FakeCollector) -> Iterator[Rig]:
     made = Rig(tmp_path, collector.url)
     yield made
     made.close()
+
+
+def takes_part(*ignored: Any) -> bool:
+    """No fault: for the requests before one."""
+    return False
 
 
 def assert_all_there(collector: FakeCollector, rig: Rig) -> None:
@@ -322,6 +328,59 @@ def test_a_refused_completion_holds_up_nobody(rig: Rig, collector: FakeCollector
     rig.finish()
     assert_all_there(collector, rig)
     assert "collective_done" in rig.said[0]
+
+
+def test_a_refused_completion_may_be_the_first_of_all(rig: Rig, collector: FakeCollector) -> None:
+    """Nothing was taken before it, as after an agent's restart: it holds up nobody all the same."""
+    collector.refuse = lambda r: type(r).__name__ == "CollectiveDone"
+    rig.writer.done(rig.writer.entered("c", 0, "barrier", "", 0, "none"), 7)
+    rig.cursor.unlink(missing_ok=True)
+    payloads = [p for p in rig.courier._spool.collect()[0] if not takes_seq(p)]
+    assert len(payloads) == 1
+    rig.courier._delivery.deliver(payloads)
+    assert rig.courier._delivery.num_refused == 1
+    rig.start_agent()
+    rig.write(2)
+    rig.finish()
+    assert_all_there(collector, rig)
+
+
+def test_a_row_whose_stand_in_is_refused_too_holds_up_nobody(
+    rig: Rig, collector: FakeCollector
+) -> None:
+    """Its segment stays, as no mark covers it: for ``cascade push``, and for people."""
+    collector.refuse = lambda r: r.seq == 0
+    rig.write(30)
+    rig.finish()
+    assert sorted(collector.rows[ME]) == list(range(1, 30))
+    assert rig.courier._delivery.num_refused == 1
+    assert "0.seg" in rig.segments()
+
+
+def test_who_refuses_completions_and_everything_else_is_not_believed(
+    rig: Rig, collector: FakeCollector
+) -> None:
+    rig.writer.done(rig.writer.entered("c", 0, "barrier", "", 0, "none"), 7)
+    payloads = [p for p in rig.courier._spool.collect()[0] if not takes_seq(p)]
+    rig.courier._delivery.deliver(payloads)  # it takes things, and then it does not
+    collector.always = answers(400)
+    with pytest.raises(Later, match="whatever is sent"):
+        rig.courier._delivery.deliver(payloads)
+    assert rig.courier._delivery.num_refused == 0
+    assert collector.num_posts < 5
+
+
+def test_a_refused_record_is_counted_once_although_its_batch_is_sent_again(
+    rig: Rig, collector: FakeCollector
+) -> None:
+    collector.refuse = lambda r: isinstance(r, Steps) and r.seq == 0
+    rig.write(4)
+    # The batch, a half, seq 0, its gaps row; then the connection is cut, and again.
+    collector.faults.extend([takes_part] * 4 + [resets] * 2)
+    assert rig.turn() == 0.1
+    rig.turn()
+    assert_all_there(collector, rig)
+    assert rig.courier._delivery.num_refused == 1
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from cascade_runtime.agent.shipping.head import Head, read_head
 from cascade_runtime.agent.shipping.link import Answer, Later, Link, Refused
@@ -15,6 +15,11 @@ _TOO_LARGE = 413
 _KNOWN = frozenset(str(kind.__struct_config__.tag) for kind in EVENT_TYPES)
 
 
+class _LeftOut(NamedTuple):
+    table: str
+    why: Refused
+
+
 class Delivery:
     """Sends batches; a record that is refused alone is left out, counted and told once.
 
@@ -23,6 +28,9 @@ class Delivery:
         run_id: the job's run.
         on_answer: told of every answer.
         say: prints a line.
+
+    Attributes:
+        num_refused: records that were left out.
     """
 
     def __init__(
@@ -36,51 +44,59 @@ class Delivery:
         self._run_id = run_id
         self._on_answer = on_answer
         self._say = say
-        self._any_taken = False
-        self._refused: set[int] = set()
-
-    @property
-    def num_refused(self) -> int:
-        """Records that were left out."""
-        return len(self._refused)
+        self.num_refused = 0
 
     def deliver(self, payloads: list[bytes]) -> None:
-        """Returns when each record is stored, or stood in for. Sent twice, nothing breaks.
+        """Returns when each record is stored, or left out. Sent twice, nothing breaks.
 
         Raises:
             Later: send the whole batch again later.
             Stopped: the collector wants no more.
         """
+        left_out: list[_LeftOut] = []
+        self._deliver(payloads, left_out)
+        # Counted when the batch is done: until then it may come again, and they with it.
+        if left_out and not self.num_refused:
+            table, why = left_out[0]
+            self._say(f"the collector refuses a {table} record, which is left out: {why}")
+        self.num_refused += len(left_out)
+
+    def _deliver(self, payloads: list[bytes], left_out: list[_LeftOut]) -> None:
         try:
-            answer = self._link.post(payloads)
+            self._post(payloads)
         except Refused as refusal:
             if len(payloads) == 1:
-                self._stand_in(payloads[0], refusal)
+                left_out.append(self._stand_in(payloads[0], refusal))
                 return
             middle = len(payloads) // 2
-            self.deliver(payloads[:middle])
-            self.deliver(payloads[middle:])
-        else:
-            self._any_taken = True
-            self._on_answer(answer)
+            self._deliver(payloads[:middle], left_out)
+            self._deliver(payloads[middle:], left_out)
 
-    def _stand_in(self, payload: bytes, refusal: Refused) -> None:
+    def _post(self, payloads: list[bytes]) -> None:
+        self._on_answer(self._link.post(payloads))
+
+    def _stand_in(self, payload: bytes, refusal: Refused) -> _LeftOut:
         head = read_head(payload)
         if head is None:
             # A completion has no number that a gaps row could take.
-            if not self._any_taken:
-                raise Later(f"{refusal}, and has taken nothing yet") from refusal
-        else:
-            try:
-                self._on_answer(self._link.post([self._gap(head, refusal.status)]))
-                self._any_taken = True
-            except Refused as again:
-                # Even the plainest of rows: then it is not the record that is wrong.
-                raise Later(f"{again}, whatever is sent") from again
-        if not self._refused:
-            what = head.table if head else "collective_done"
-            self._say(f"the collector refuses a {what} record, which is left out: {refusal}")
-        self._refused.add(hash(payload))  # it may be met again, when the batch is sent again
+            self._believe(refusal)
+            return _LeftOut("collective_done", refusal)
+        try:
+            self._post([self._gap(head, refusal.status)])
+        except Refused as again:
+            self._believe(again)
+        return _LeftOut(head.table, refusal)
+
+    def _believe(self, refusal: Refused) -> None:
+        """The record is at fault only if a batch without any is taken.
+
+        Raises:
+            Later: even that is refused, so it is somebody who refuses everything.
+        """
+        try:
+            self._post([])
+        except Refused:
+            raise Later(f"{refusal}, whatever is sent") from refusal
 
     def _gap(self, head: Head, status: int) -> bytes:
         reason: Literal["dropped", "corrupt", "not_supplied"] = "not_supplied"

@@ -20,7 +20,7 @@ import pytest
 
 from cascade_runtime.vocabulary.errors import CascadeError
 from collector.data_folder import run_folder
-from collector.sql import landlock
+from collector.sql import guard, landlock
 from collector.sql.data_views import data_views, present_tables
 from collector.sql.errors import SqlFailed, SqlRefused, SqlTooLarge, SqlTooLong
 from collector.sql.guard import check
@@ -72,6 +72,11 @@ FILES = {
     "profile to a file": "PRAGMA profiling_output = 'runs/evil.json'",
     "a secret kept": "CREATE PERSISTENT SECRET s (TYPE s3, KEY_ID 'a', SECRET 'b')",
     "checkpoint": "CHECKPOINT",
+    "histogram of a file": "FROM histogram('" + SEGMENT + "', seq)",
+    "histogram of a file outside": "FROM histogram('{data}/outside.parquet', seq)",
+    "histogram of a view": "FROM histogram('steps', seq)",
+    "histogram_values of a file": "FROM histogram_values('" + SEGMENT + "', seq)",
+    "a plan of text": "SELECT json_serialize_plan('FROM read_text(''/etc/passwd'')')",
     "by dynamic text": "FROM query('SELECT content FROM read_text(''/etc/' || 'passwd'')')",
     "by serialized text": "FROM json_execute_serialized_sql("
     "json_serialize_sql('SELECT content FROM read_text(''/etc/passwd'')'))",
@@ -184,8 +189,19 @@ def test_some_of_them_through_the_service(attacked, unharmed, name):
         attacked[0].run(SqlRequest(filled(attacked, FILES[name])))
 
 
+def test_no_allowed_table_function_is_a_macro():
+    """A macro may hand a text to query_table, as histogram does, or to a reader of files."""
+    with duckdb.connect() as db:
+        macros = db.sql(
+            "SELECT function_name FROM duckdb_functions() WHERE function_type = 'table_macro'"
+        ).fetchall()
+    assert ("histogram",) in macros
+    assert not {name for (name,) in macros} & guard._TABLE_FUNCTIONS
+
+
 HARMLESS = {
-    *("checkpoint", "a variable", "list the parent", "attach a segment"),
+    *("checkpoint", "a variable", "list the parent", "attach a segment", "a plan of text"),
+    *("histogram of a file", "histogram of a view", "histogram_values of a file"),
 }
 """Past the guard these give an answer; that it says nothing and writes nothing is tested all the same."""
 

@@ -25,8 +25,10 @@ from collector.data_folder import run_folder
 from collector.schema.views import named_views
 from collector.sql import landlock
 from collector.sql import service as service_module
+from collector.sql.damaged import damaged_file, tables_named
+from collector.sql.data_views import data_views
 from collector.sql.errors import SqlBusy, SqlFailed, SqlRefused, SqlTooLarge, SqlTooLong
-from collector.sql.messages import Answer
+from collector.sql.messages import RUNS, Answer
 from collector.sql.process import Child, Reply
 from collector.sql.service import SqlRequest, SqlService
 from collector.storage._interface import NoSuchRun, StoreDown
@@ -228,6 +230,68 @@ def test_a_file_that_is_no_parquet_is_told_without_its_path(opened, data, run_id
     assert "torn.parquet" in failed.value.message
     assert str(data) not in str(failed.value)
     assert ask(running, "SELECT count(*) FROM reads")["rows"][0][0] > 0
+
+
+def cut_short(whole):
+    return whole[: len(whole) // 2]
+
+
+def flip_in_the_footer(whole):
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    return whole[:footer] + b"\xff" * 4 + whole[footer + 4 :]
+
+
+def empty(_):
+    return b""
+
+
+def only_the_magic_bytes(_):
+    return b"PAR1" * 3
+
+
+@pytest.mark.parametrize("damage", [cut_short, flip_in_the_footer, empty, only_the_magic_bytes])
+def test_one_damaged_segment_is_named(opened, data, run_ids, damage):
+    running = opened(data)
+    folder = run_folder(data, run_ids["clean"])
+    segment = next((folder / "events" / "steps").glob("*.parquet"))
+    segment.write_bytes(damage(segment.read_bytes()))
+    name = f"events/steps/{segment.name}"
+    for run_id, hint in (
+        (None, "cascade recover DATA, or ask with run_id"),
+        (run_ids["clean"], "cascade recover DATA"),
+    ):
+        with pytest.raises(SqlFailed) as failed:
+            running.run(SqlRequest("select count(*) from Steps", run_id=run_id))
+        assert failed.value.message == f"segment {name} of run {run_ids['clean']} is damaged"
+        assert failed.value.hint == hint
+        assert str(data) not in str(failed.value)
+    one = ask(running, "SELECT count(*) FROM steps", run_id=run_ids["kill-one"])
+    assert one["rows"] == [[801]]
+
+
+def test_a_damaged_file_is_looked_for_in_the_runs_alone(data, tmp_path, run_ids):
+    runs = data / "runs"
+    folder = run_folder(data, run_ids["clean"]) / "events" / "steps"
+    secret = tmp_path / "secret.parquet"
+    secret.write_bytes(b"no parquet")
+    (folder / "a.parquet").symlink_to(secret)
+    os.mkfifo(folder / "b.parquet")  # opening it would wait for ever
+    (runs / "linked").symlink_to(tmp_path)
+    (tmp_path / "events" / "steps").mkdir(parents=True)
+    secret.rename(tmp_path / "events" / "steps" / "c.parquet")
+    assert damaged_file(runs, ["steps"]) is None
+    assert damaged_file(runs, ["steps"], "linked") is None
+    (folder / "d.parquet").write_bytes(b"PAR1")
+    assert "events/steps/d.parquet" in damaged_file(runs, ["reads", "steps"])
+    assert damaged_file(runs, ["reads"]) is None
+
+
+def test_which_tables_a_statement_may_read():
+    views = data_views(RUNS, ())
+    assert tables_named("SELECT 1", views) == []
+    assert tables_named("select * from Steps join reads using (rank)", views) == ["steps", "reads"]
+    assert "regime_timeline" not in tables_named("FROM regime_timeline", views)
+    assert tables_named("FROM regime_timeline", views)
 
 
 def test_few_run_few_wait_and_the_rest_is_told(opened):

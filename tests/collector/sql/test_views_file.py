@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -77,6 +78,60 @@ def test_leftovers_of_a_killed_collector_go_and_none_are_left(data):
     (data / f".{VIEWS_FILE}-dead").touch()
     write_views_file(data)
     assert sorted(p.name for p in data.iterdir()) == ["runs", VIEWS_FILE]
+
+
+def test_another_writer_is_waited_for_and_its_half_written_file_stays(data, monkeypatch):
+    half = data / f".{VIEWS_FILE}-half"
+    half.touch()
+    held = os.open(data / "runs", os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    monkeypatch.setattr(views_file, "HELD_S", 0.0)
+    with pytest.raises(TimeoutError, match="another process"):
+        write_views_file(data)
+    assert half.exists()
+    assert not (data / VIEWS_FILE).exists()
+    os.close(held)
+    assert write_views_file(data)
+    assert not half.exists()
+
+
+def test_two_processes_write_it_and_the_newest_stays(data):
+    """As the collector and its analysis do: each gives a table its first file and takes it away."""
+    code = (
+        "import pathlib, sys\n"
+        "from collector.sql.views_file import write_views_file\n"
+        "data, rows, file = map(pathlib.Path, sys.argv[1:])\n"
+        "file.parent.mkdir(parents=True)\n"
+        "print('ready', flush=True)\n"
+        "sys.stdin.readline()\n"
+        "for turn in range(5):\n"
+        "    file.unlink() if turn % 2 else file.hardlink_to(rows)\n"
+        "    write_views_file(data)\n"
+    )
+    steps = pq.read_table(next((data / "runs").glob("*/events/steps/*.parquet")))
+    rows = data / "rows"
+    pq.write_table(steps.slice(0, 3).select(steps.column_names[:10]), rows)
+    files = [run_folder(data, "x") / "events" / name / "tail.parquet" for name in ("gpu", "raw")]
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(data), str(rows), str(file)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for file in files
+    ]
+    for writer in writers:
+        assert writer.stdout.readline() == "ready\n"
+    for writer in writers:
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    for writer in writers:
+        _, told = writer.communicate(timeout=60)
+        assert writer.returncode == 0, told
+    assert not write_views_file(data)  # what stayed is made of all that is there
+    assert sorted(p.name for p in data.iterdir()) == ["rows", "runs", VIEWS_FILE]
 
 
 def test_an_empty_data_folder_has_every_view(tmp_path):

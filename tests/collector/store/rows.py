@@ -6,7 +6,7 @@ import shutil
 
 import msgspec
 
-from cascade_runtime.vocabulary.events import CollectiveDone, Collectives, Gaps, Steps
+from cascade_runtime.vocabulary.events import CollectiveDone, Collectives, Gaps, Raw, Steps
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from collector.doorway import joined
 from collector.schema.rows import events_to_table, table_to_events
@@ -48,6 +48,10 @@ def gap(seq, first, last, rank=0, run=RUN, reason="dropped"):
         num_events=last - first + 1,
         reason=reason,
     )
+
+
+def raw(seq, text, rank=0, run=RUN):
+    return Raw(*_leading(seq, rank, 0, run), source="log", line=seq, text=text, parsed=True)
 
 
 def steps(first, last, **more):

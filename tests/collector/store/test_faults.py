@@ -11,6 +11,7 @@ import pytest
 from analyzer import analyze
 from cascade_runtime.vocabulary.errors import BadUsage
 from cascade_runtime.vocabulary.events import Gaps
+from collector.hot.aside import Aside, is_unfinished
 from collector.hot.recover import recover
 from collector.storage._interface import DiskLow, StoreDown
 from collector.trace.trace_folder import open_trace
@@ -153,8 +154,19 @@ def test_a_database_that_is_gone(embedded):
     (embedded.data / "hot.duckdb").unlink()
     with pytest.raises(BadUsage, match="gone"):
         embedded()
-    recover(embedded.data)
+    said = recover(embedded.data).sentences
+    assert said[:2] == ["the hot database was gone; a new one was made", "10 rows are there"]
+    assert f"run {RUN}, rank 0 incarnation 0: rows above seq 9" in said[2]
     check(embedded(), steps(0, 9))
+    embedded.close()
+    assert recover(embedded.data).kept == []
+
+
+def test_a_folder_that_is_whole_is_said_to_be(embedded):
+    send(embedded(), *steps(0, 9))
+    embedded.close()
+    for _ in range(2):
+        assert recover(embedded.data).sentences == ["nothing is damaged: 10 rows are there"]
 
 
 def test_a_recovery_that_is_cut_short_is_gone_on_with(embedded, tmp_path, monkeypatch):
@@ -166,9 +178,39 @@ def test_a_recovery_that_is_cut_short_is_gone_on_with(embedded, tmp_path, monkey
     monkeypatch.undo()
     with pytest.raises(BadUsage, match="cut short"):
         embedded(data)
-    assert [gap.last_seq for gap in recover(data).gaps] == [9]
+    report = recover(data)
+    assert report.kept == []
+    assert report.sentences[:2] == [
+        "a recovery that was cut short was gone on with",
+        "10 rows are there",
+    ]
+    assert [gap.last_seq for gap in report.gaps] == [9]
     send(embedded(data), *steps(20, 21))
     assert [row.last_seq for row in queried(embedded.store) if isinstance(row, Gaps)] == [19]
+
+
+def test_what_is_moved_away_is_marked_durably_before_it_goes(tmp_path, monkeypatch):
+    """Power may fail at any moment: a file that is gone without the mark is a loss nobody reckons."""
+    data = tmp_path / "data"
+    file = data / "runs" / RUN / "events" / "steps" / "tail.parquet"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"damaged")
+    seen = []
+    monkeypatch.setattr(
+        "collector.hot.aside.sync_folder", lambda folder: seen.append((folder, file.exists()))
+    )
+    aside = Aside(data)
+    aside.move(file)
+    (kept,) = map(Path, aside.kept)
+    marked = kept.relative_to(data).parts[:2]
+    before = {folder for folder, was_there in seen if was_there}
+    assert {data, data / "damaged", data.joinpath(*marked), kept.parent} <= before
+    assert {folder for folder, was_there in seen if not was_there} == {kept.parent, file.parent}
+    assert is_unfinished(data)
+    seen.clear()
+    aside.finish()
+    assert seen == [(data.joinpath(*marked), False)]
+    assert not is_unfinished(data)
 
 
 # ---- the run's files -----------------------------------------------------------------------------

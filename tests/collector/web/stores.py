@@ -151,7 +151,7 @@ class MemoryStore:
 
     def stats(self):
         num_rows = sum(map(len, self.rows.values()))
-        return StoreStats(0, num_rows, 0, 1 << 30, len(self.batches), num_rows, 0, 0, 0)
+        return StoreStats(0, num_rows, 0, 0, 1 << 30, len(self.batches), num_rows, 0, 0, 0)
 
     def problem(self):
         return self.trouble

@@ -127,6 +127,34 @@ def test_a_name_that_was_made_to_point_here_is_not(app, store, route, host):
     assert not store.batches
 
 
+PROXIED = [
+    *("Forwarded", "Via", "X-Real-IP", "X-Forwarded-For", "X-Forwarded-Host"),
+    *("X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Server", "X-Forwarded-"),
+]
+
+
+@routes
+@pytest.mark.parametrize("header", PROXIED)
+def test_without_a_token_nothing_is_answered_that_came_through_a_proxy(
+    app, store, sql, route, header
+):
+    """nginx's own Host is the address of proxy_pass, which is this machine's."""
+    body, media = BODIES.get(route, (b"", None))
+    headers = [(header.lower(), "203.0.113.7"), *([media] if media else [])]
+    answer = ask(app, *route, body, headers)
+    assert (answer.status, answer.error["code"]) == (421, "through_proxy")
+    assert header.lower() in answer.error["where"]
+    assert "--new-token" in answer.error["hint"]
+    assert not store.batches
+    assert not sql.asked
+
+
+@pytest.mark.parametrize("header", PROXIED)
+def test_with_a_token_a_proxy_will_do(make_app, tokens, header):
+    headers = [("authorization", f"Bearer {tokens['read']}"), (header.lower(), "203.0.113.7")]
+    assert ask(make_app(), "GET", "/v1/runs", headers=headers).status == 200
+
+
 def test_two_hosts_are_none(app):
     assert ask(app, "GET", "/v1/runs", headers=[("host", "localhost")]).status == 421
 

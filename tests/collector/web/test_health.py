@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from collector.sql.service import SqlHealth
 from collector.storage._interface import StoreDown
 from collector.web.errors import error_headers
 from collector.web.front import SAFE_HEADERS
@@ -63,6 +64,16 @@ def test_metrics_count_requests_refusals_and_rows(app):
     assert found["cascade_http_in_flight",] == 1  # this one
     assert found["cascade_store_rows_total",] == 5
     assert found["cascade_store_up",] == 1
+    assert found["cascade_sql_confined",] == 1
+
+
+def test_metrics_tell_of_statements_that_were_killed_or_run_twice(make_app, sql, monkeypatch):
+    told = SqlHealth(landlock=False, num_killed=3, num_retried=5)
+    monkeypatch.setattr(sql, "health", lambda: told)
+    found = figures(make_app())
+    assert found["cascade_sql_confined",] == 0
+    assert found["cascade_sql_killed_total",] == 3
+    assert found["cascade_sql_retried_total",] == 5
 
 
 def test_metrics_are_there_when_the_store_is_not(app, store, monkeypatch):

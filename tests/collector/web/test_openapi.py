@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import msgspec
 import pytest
 import schemathesis
@@ -17,6 +19,10 @@ from schemathesis.specs.openapi.checks import (
 )
 from starlette.routing import Route
 
+from collector.hot.options import StoreOptions
+from collector.sql.limits import SqlLimits
+from collector.sql.service import SqlService
+from collector.storage.embedded import EmbeddedStore
 from collector.web.app import create_app
 from collector.web.errors import BodyTooLarge, Stopping, code_of
 from collector.web.tokens import Tokens
@@ -135,20 +141,44 @@ RIGHT_AND_WRONG = [
 ]
 
 
+@pytest.fixture(scope="module")
+def fuzzed_whole(tmp_path_factory):
+    """The same over the real store and the real SQL service."""
+    data = tmp_path_factory.mktemp("whole") / "data"
+    with contextlib.ExitStack() as opened:
+        store = EmbeddedStore(data, StoreOptions(publish_every_s=3600.0))
+        opened.callback(store.close)
+        store.put_meta(make_meta())
+        sql = SqlService(data, SqlLimits(time_s=2.0))
+        opened.callback(sql.close)
+        app = create_app(store, sql, Tokens(data))
+        yield schemathesis.openapi.from_asgi("/openapi.json", app, headers={"host": "localhost"})
+
+
 @pytest.mark.parametrize(("path", "method", "mode"), RIGHT_AND_WRONG)
 def test_the_app_does_what_the_document_says(fuzzed, path, method, mode):
-    operation = fuzzed[path][method]
+    tried(fuzzed[path][method], mode, 40)
+
+
+@pytest.mark.parametrize(("path", "method", "mode"), RIGHT_AND_WRONG)
+def test_the_whole_collector_does_what_the_document_says(fuzzed_whole, path, method, mode):
+    # Each statement that is taken costs a process.
+    tried(fuzzed_whole[path][method], mode, 8 if path == "/v1/sql" else 15)
+
+
+def tried(operation, mode, num_examples):
+    """Call an operation with what schemathesis makes up, and check every answer."""
 
     @given(case=operation.as_strategy(generation_mode=mode))
     @settings(
-        max_examples=40,
+        max_examples=num_examples,
         deadline=None,
         derandomize=True,
         database=None,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    def tried(case):
+    def each(case):
         case.call_and_validate(checks=list(CHECKS), headers={"host": "localhost"})
 
-    tried()
+    each()
