@@ -104,12 +104,16 @@ def _close_trace(out: Path, data: Path, run_id: str) -> Report:
     from collector.trace.trace_folder import open_trace
     from collector.trace.trace_writer import write_results
 
-    if run_folder(data, run_id).exists():
-        copy_run(run_folder(data, run_id), out)
+    run = run_folder(data, run_id)
+    if run.exists():
+        copy_run(run, out)
     seal_trace(out)
     with open_trace(out) as source:
         analysis = analyze(source)
-    write_results(out, analysis.results, msgspec.json.encode(analysis.report))
+    report = msgspec.json.encode(analysis.report)
+    # The data folder says the same: its own analysis was stopped while the run was young.
+    for folder in (out, run) if run.exists() else (out,):
+        write_results(folder, analysis.results, report)
     return analysis.report
 
 

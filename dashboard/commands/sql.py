@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         help="one SELECT; - reads it from stdin; without it the tables and views are listed",
     )
-    parser.add_argument("--format", choices=_FORMATS, help="of the answer; table when not given")
+    parser.add_argument("--format", choices=_FORMATS, help="of the answer; by FILE's ending, else table")
     parser.add_argument("--json", action="store_true", help="the same as --format json")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the answer to FILE")
     parser.add_argument("--run", metavar="RUN_ID", help="this run only")
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     """
     from cascade_runtime.vocabulary.errors import BadUsage
 
-    form = args.format or ("json" if args.json else "table")
+    form = args.format or ("json" if args.json else _form_of(args.output))
     if args.json and form != "json":
         raise BadUsage(f"--json and --format {form} do not go together")
     if args.limit is not None and args.limit < 0:
@@ -75,6 +75,12 @@ def run(args: argparse.Namespace) -> int:
     else:
         _ask_here(args, sql, form)
     return 0
+
+
+def _form_of(output: str | None) -> str:
+    """The format that a file's name asks for; a table for people where it asks for none."""
+    ending = Path(output).suffix.removeprefix(".").lower() if output else ""
+    return ending if ending in _FORMATS else "table"
 
 
 def _ask_here(args: argparse.Namespace, sql: str, form: str) -> None:
@@ -115,7 +121,8 @@ def _results(source: TraceFolder) -> Mapping[str, pa.Table]:
 def _print_table(args: argparse.Namespace, answer: Answer) -> None:
     from collector.sql.plain import plain_values
 
-    limit = args.limit if args.limit is not None else _ROWS_OF_A_TABLE
+    most = _NO_LIMIT if args.output else _ROWS_OF_A_TABLE  # a file is not read on a screen
+    limit = args.limit if args.limit is not None else most
     rows: list[Any] = []
     total = 0
     for batch in answer.batches:

@@ -65,8 +65,18 @@ class RunWatch:
         self._ended_known_of: tuple[int, int] | None = None
 
     def due_s(self, now_s: float) -> float:
-        """Seconds until the run may be judged again; 0 when it may now."""
+        """Seconds until the run may be judged again; 0 when it may now.
+
+        A run that has just ended waits for nothing: somebody may be waiting for its verdict.
+        """
+        if self._judged_growing and self._has_ended():
+            return 0.0
         return max(0.0, self._not_before_s - now_s)
+
+    @property
+    def is_preliminary(self) -> bool:
+        """True when the verdict is on a run that was still growing."""
+        return self._judged_growing
 
     def described_ns(self) -> int:
         """When trace.json was written, as it was known at the last ``is_live``."""

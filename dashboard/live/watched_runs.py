@@ -73,7 +73,8 @@ class WatchedRuns:
             return True
         if not self._views_are_old:  # then they wait for the end of this look
             self._renew_views()  # a result table may have got its first file
-        self._tell(watch.root, f"run {watch.root.name}: {watch.verdict}")
+        if watch.verdict == "violated" or not watch.is_preliminary:
+            self._tell(watch.root, f"run {watch.root.name}: {watch.verdict}")
         return True
 
     def _renew_views(self) -> None:

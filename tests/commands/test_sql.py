@@ -410,3 +410,15 @@ def test_nobody_answers(ask, collector):
 def test_an_address_that_is_none(ask, url):
     said = ask(url, COUNT)
     assert said.code == 2 and "Traceback" not in said.err
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [("t.csv", b"run_id,"), ("t.json", b"{"), ("t.parquet", b"PAR1"), ("t.txt", b"run_id ")],
+)
+def test_a_file_gets_the_format_that_its_name_asks_for_and_all_rows(tmp_path, name, begins):
+    file = tmp_path / name
+    assert main(["sql", "kill-one", "FROM steps", "-o", str(file)]) == 0
+    assert file.read_bytes().startswith(begins)
+    if name.endswith((".csv", ".txt")):
+        assert len(file.read_text().splitlines()) > 800
