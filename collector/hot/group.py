@@ -116,6 +116,8 @@ class Group:
             for actor, first, last in stretches
         ) or not all(run.rows.is_waiting(key) for key in completes.before):
             return None
+        if any((run.run_id, *key) in self._all.done for key in completes.all):
+            return None  # by a batch of this very group, which the hot rows do not know yet
         for actor, first, last in stretches:
             self._known(run.run_id, actor).stored.add(first, last)
         self._now.done.update((run.run_id, *key) for key in completes.all)

@@ -225,6 +225,21 @@ def test_a_completion_long_after_the_run_was_over(opener):
     check(opener(), [entered(0), done(0), *steps(1, 3)])
 
 
+@pytest.mark.parametrize("form", [batch, json_batch])
+def test_a_completion_twice_in_one_commit(opener, form):
+    """The row came in an earlier commit, so what waits knows it and the two do not know each other."""
+    store = opener()
+    send(store, entered(0), entered(1))
+    free, begun = threading.Event(), threading.Event()
+    held = store._writer.do(lambda: (begun.set(), free.wait(20)))
+    assert begun.wait(20)
+    futures = [store.append(form([record])) for record in (done(0), done(0), done(1), done(0))]
+    free.set()
+    held.result(20)
+    assert [future.result(20).num_rows for future in futures] == [1, 0, 1, 0]
+    check(store, [entered(0), entered(1), done(0), done(1)])
+
+
 def test_rows_after_the_run_was_over_are_taken(opener):
     store = opener(publish_every_s=0.01, idle_s=0.0)
     store.put_meta(sent_meta(ended_ns=9_000))
