@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 
 from collector.hot.raw_rows import Raw, convert
-from collector.wire.batch import MSGPACK
-from collector.wire.decode import decode
+from collector.wire.scan import scan_body
 
 
 def warm_up() -> None:
@@ -24,6 +23,7 @@ def warm_up() -> None:
         ["collective_done", *lead, 0, 1],
         ["updates", *lead, 1, *rest, "applied", "object", 0, 0, 1, 1, [dot]],
     ]
-    batch = decode(MSGPACK, msgspec.msgpack.encode(records))
-    assert batch.scan is not None
-    convert([Raw(batch.body, batch.scan, 2)])
+    body = msgspec.msgpack.encode(records)
+    scan = scan_body(body, len(records))
+    assert scan is not None
+    convert([Raw(body, scan, 2)])

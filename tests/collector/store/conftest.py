@@ -6,6 +6,7 @@ import collector.storage
 from cascade_runtime.vocabulary.plug import discover
 from collector.hot.options import StoreOptions
 from collector.storage.embedded import EmbeddedStore
+from collector.wire import records
 
 KINDS = discover(collector.storage)
 
@@ -33,6 +34,12 @@ class Opener:
 class _Embedded:
     def open(self, data, options):
         return EmbeddedStore(data, StoreOptions(**options))
+
+
+@pytest.fixture(autouse=True)
+def small_bodies_are_scanned(monkeypatch):
+    """Tests send few rows at a time: without this, the way that agents' bodies take would not be tried."""
+    monkeypatch.setattr(records, "LEAST_SCANNED", 1)
 
 
 @pytest.fixture(params=sorted(KINDS))

@@ -15,7 +15,7 @@ from collector.doorway import joined
 from collector.hot.raw_rows import Raw, convert
 from collector.schema.rows import events_to_table, table_to_events
 from collector.schema.words import NARROWED, breaks_words
-from collector.wire.records import _array_length, decode_msgpack, encode_msgpack
+from collector.wire.records import LEAST_SCANNED, _array_length, decode_msgpack, encode_msgpack
 from collector.wire.scan import scan_body
 from collector.wire.scan_plan import FLAT, TABLES
 from tests.collector.wire.bodies import sample_rows
@@ -162,10 +162,13 @@ def test_what_the_scan_leaves_is_still_decoded() -> None:
         msgspec.structs.replace(row, run_id="another", seq=row.seq + 1),
         msgspec.structs.replace(row, group_id="wörld", seq=row.seq + 1),
     ):
-        batch = decode_msgpack(encode_msgpack([row, other]))
+        rows = [row] * LEAST_SCANNED + [other]
+        batch = decode_msgpack(encode_msgpack(rows))
         assert batch.scan is None
-        assert batch.records == [row, other]
-    alone = decode_msgpack(encode_msgpack([row]))
-    assert alone.scan is not None
-    assert alone.records == [row]
+        assert batch.records == rows
+    many = [msgspec.structs.replace(row, seq=n) for n in range(LEAST_SCANNED)]
+    for rows, is_scanned in ((many, True), (many[:-1], False)):
+        batch = decode_msgpack(encode_msgpack(rows))
+        assert (batch.scan is not None) is is_scanned
+        assert batch.records == rows
     assert {name for name in TABLES if name not in FLAT} <= set(EVENT_TABLES)
