@@ -32,7 +32,7 @@ from tests.collector.traces import (
 
 
 def form_checker():
-    """shared/tools/check_trace.py where the workshop has it, above the project."""
+    """The checker of form, where it lies above the checkout."""
     for folder in Path(__file__).resolve().parents:
         file = folder / "shared" / "tools" / "check_trace.py"
         if file.is_file():
