@@ -43,7 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         help="one SELECT; - reads it from stdin; without it the tables and views are listed",
     )
-    parser.add_argument("--format", choices=_FORMATS, help="of the answer; by FILE's ending, else table")
+    parser.add_argument(
+        "--format", choices=_FORMATS, help="of the answer; by FILE's ending, else table"
+    )
     parser.add_argument("--json", action="store_true", help="the same as --format json")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the answer to FILE")
     parser.add_argument("--run", metavar="RUN_ID", help="this run only")
