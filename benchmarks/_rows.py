@@ -240,7 +240,7 @@ def by_table(records: list[Record]) -> dict[str, list[Record]]:
     return found
 
 
-_STRUCTS: dict[str, type[Event]] = {s.__struct_config__.tag: s for s in EVENT_TYPES}  # type: ignore[misc]
+_STRUCTS: dict[str, type[Event]] = {str(s.__struct_config__.tag): s for s in EVENT_TYPES}
 
 
 def _pack(body: bytes) -> bytes:

@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import ipaddress
 import math
-import os
 import random
 import ssl
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import httpx
 import msgspec
 
-from cascade_runtime.vocabulary.errors import BadUsage, CascadeError
-
-TOKEN_VARIABLE = "CASCADE_TOKEN"  # noqa: S105  # the variable's name
+from cascade_runtime.vocabulary.collector_address import (
+    TOKEN_VARIABLE,
+    checked_token,
+    checked_url,
+)
+from cascade_runtime.vocabulary.errors import CascadeError
 
 BUSY = frozenset({429, 503, 507})
 """Statuses by which a collector says: later."""
@@ -167,61 +168,6 @@ class Client:
             return f"the collector says: {told['message']}{where}", hint or str(told["hint"])
         except (msgspec.MsgspecError, KeyError, TypeError):
             return f"it answered {answer.status_code}, which is not a collector's way", hint
-
-
-def token_from_environment() -> str | None:
-    """The bearer token of this environment, None without one.
-
-    Raises:
-        BadUsage: no header can carry it. The message does not show it.
-    """
-    return checked_token(os.environ.get(TOKEN_VARIABLE, ""))
-
-
-def checked_token(token: str) -> str | None:
-    """A token without the spaces around it, None for an empty one.
-
-    Raises:
-        BadUsage: no header can carry it. The message does not show it.
-    """
-    token = token.strip()
-    if not token.isascii() or not token.isprintable() or " " in token:
-        raise BadUsage(
-            "the token holds characters that cannot be sent",
-            where=TOKEN_VARIABLE,
-            hint="copy it again, as one line",
-        )
-    return token or None
-
-
-def checked_url(url: str) -> str:
-    """A collector's URL without the slash at its end.
-
-    Raises:
-        BadUsage: it is none, or it holds more than an address. What may be secret is not shown.
-    """
-    shown = "URL" if "@" in url else url.partition("?")[0].partition("#")[0]
-    hint = "such as http://127.0.0.1:7654"
-    try:
-        urlsplit(url)  # stricter about brackets
-        parsed = httpx.URL(url)
-    except (httpx.InvalidURL, ValueError) as error:
-        raise BadUsage("this is no URL", where=shown, hint=hint) from error
-    if parsed.userinfo:
-        raise BadUsage(
-            "a URL with a password in it ends up in logs",
-            where=shown,
-            hint=f"put a token into {TOKEN_VARIABLE}",
-        )
-    if (
-        parsed.scheme not in ("http", "https")
-        or not parsed.host
-        or parsed.query
-        or parsed.fragment
-        or any(c.isspace() or not c.isprintable() for c in url)
-    ):
-        raise BadUsage("this is no URL of a collector", where=shown, hint=hint)
-    return url.rstrip("/")
 
 
 def readable_on_the_way(url: str, token: str | None) -> str | None:

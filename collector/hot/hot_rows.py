@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import msgspec
 import numpy as np
@@ -149,8 +149,8 @@ class HotRows:
     def put_open(self, rows: pa.Table) -> None:
         """Add open collectives that came from their file, when a run is opened again."""
         with self._lock:
-            for row in table_to_events("collectives", rows):
-                self._enter(row)  # type: ignore[arg-type]
+            for row in cast("list[Collectives]", table_to_events("collectives", rows)):
+                self._enter(row)
 
     def put_records(self, records: Iterable[Record]) -> None:
         """Add records that are in no file, when a run is opened again."""
@@ -176,7 +176,7 @@ class HotRows:
             if commit > open_commit:
                 lost: dict[tuple[int, int], int] = {}
                 for record in batch.records or ():
-                    if _opens_or_closes(record):
+                    if isinstance(record, CollectiveDone) or _is_open(record):
                         self._add_records([record])
                     else:
                         _heed(record, lost)
@@ -186,8 +186,10 @@ class HotRows:
             if "collectives" in in_files:
                 self._take_back("collectives", num_joined)
             for record in batch.records or ():
-                if not _opens_or_closes(record) and _NAMES[type(record)] not in in_files:
-                    self._put(record)  # type: ignore[arg-type]
+                if isinstance(record, CollectiveDone) or _is_open(record):
+                    continue
+                if _NAMES[type(record)] not in in_files:
+                    self._put(record)
             for name, sent in (batch.tables or {}).items():
                 if name not in in_files:
                     is_open = _open_mask(sent) if name == "collectives" else None
@@ -248,22 +250,22 @@ class HotRows:
     def _enter_open(self, rows: pa.Table) -> pa.Table:
         """Enter the open collectives of a table; the others."""
         is_open = _open_mask(rows)
-        for row in table_to_events("collectives", rows.filter(is_open)):
-            self._enter(row)  # type: ignore[arg-type]
+        waiting = table_to_events("collectives", rows.filter(is_open))
+        for row in cast("list[Collectives]", waiting):
+            self._enter(row)
         return rows.filter(pc.invert(is_open))
 
     def _add_records(self, records: Iterable[Record]) -> None:
         lost: dict[tuple[int, int], int] = {}
         for record in records:
-            kind = type(record)
-            if kind is CollectiveDone:
-                self._done(record)  # type: ignore[arg-type]
-            elif _opens_or_closes(record):
+            if isinstance(record, CollectiveDone):
+                self._done(record)
+            elif isinstance(record, Collectives) and _is_open(record):
                 # A record says that it was entered; that it never completed is true until it does.
-                self._enter(msgspec.structs.replace(record, completed=False))  # type: ignore[arg-type]
+                self._enter(msgspec.structs.replace(record, completed=False))
             else:
                 _heed(record, lost)
-                self._put(record)  # type: ignore[arg-type]
+                self._put(record)
         self._completions_lost(lost)
 
     def _add_table(self, name: str, rows: pa.Table) -> None:
@@ -374,11 +376,9 @@ def _raw_of(part: Part) -> Raw:
     return Raw(part.body, part.scan, part.num_rows - part.num_done)
 
 
-def _opens_or_closes(record: Record) -> bool:
-    """True for the two records that make one row: a collective that is entered, its completion."""
-    if type(record) is Collectives:
-        return record.done_seq is None and not record.completed
-    return type(record) is CollectiveDone
+def _is_open(record: Record) -> bool:
+    """True for a collective that is entered; its completion makes the row whole."""
+    return isinstance(record, Collectives) and record.done_seq is None and not record.completed
 
 
 def _open_mask(rows: pa.Table) -> pa.ChunkedArray:

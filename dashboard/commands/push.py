@@ -37,7 +37,8 @@ def run(args: argparse.Namespace) -> int:
     """
     import msgspec
 
-    from collector.client import readable_on_the_way, token_from_environment
+    from cascade_runtime.vocabulary.collector_address import token_from_environment
+    from collector.client import readable_on_the_way
     from collector.push import Collector, push
     from collector.trace.samples import resolve_trace
     from collector.trace.trace_folder import open_trace

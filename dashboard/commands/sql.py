@@ -217,7 +217,8 @@ def _tell_cut(truncated: bool, limit: int) -> None:
 def _post(args: argparse.Namespace, sql: str, form: str, limit: int) -> httpx.Response:
     import msgspec
 
-    from collector.client import Client, readable_on_the_way, token_from_environment
+    from cascade_runtime.vocabulary.collector_address import token_from_environment
+    from collector.client import Client, readable_on_the_way
 
     token = token_from_environment()
     body: dict[str, Any] = {"sql": sql, "format": form, "limit": limit}

@@ -4,58 +4,22 @@ from __future__ import annotations
 
 import math
 import os
-import urllib.parse
 
+from cascade_runtime.vocabulary.collector_address import checked_url, token_from_environment
 from cascade_runtime.vocabulary.errors import BadUsage
 
-TOKEN_VARIABLE = "CASCADE_TOKEN"  # noqa: S105  # the variable's name, not a token
 DEADLINE_VARIABLE = "CASCADE_SHIP_DEADLINE_S"
 DEADLINE_S = 5.0
 
 
 def check_collector(url: str) -> str:
-    """The collector's address without a final slash.
-
-    Raises:
-        BadUsage: not http or https, no host, a port that is none, or more than an address in it.
-    """
-    hint = "give it like http://127.0.0.1:7654"
-    try:
-        parts = urllib.parse.urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable or any(c.isspace() or not c.isprintable() for c in url):
-        raise BadUsage(
-            "this is not the address of a collector",
-            where="--collector or CASCADE_COLLECTOR",
-            hint=hint,
-        )
-    if "@" in parts.netloc:  # not shown: it would be printed, and lie in job.json
-        raise BadUsage(
-            "an address with a name or password in it is not taken",
-            where="--collector or CASCADE_COLLECTOR",
-            hint=f"put the token into the environment variable {TOKEN_VARIABLE}",
-        )
-    if parts.query or parts.fragment:
-        raise BadUsage("a collector's address ends before ? and #", where=url, hint=hint)
-    return url.rstrip("/")
+    """The collector's address without a final slash; see collector_address.checked_url."""
+    return checked_url(url, "--collector or CASCADE_COLLECTOR")
 
 
 def token() -> str | None:
-    """The bearer token of this environment, None without one.
-
-    Raises:
-        BadUsage: it holds what no HTTP header can carry (the message does not show it).
-    """
-    value = os.environ.get(TOKEN_VARIABLE, "").strip()
-    if not value.isascii() or not value.isprintable():
-        raise BadUsage(
-            "the token holds characters that cannot be sent",
-            where=TOKEN_VARIABLE,
-            hint="copy it again, as one line",
-        )
-    return value or None
+    """The bearer token of this environment; see collector_address.token_from_environment."""
+    return token_from_environment()
 
 
 def deadline_s() -> float:
