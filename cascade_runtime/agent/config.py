@@ -29,10 +29,16 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Socket of a process to fork ranks from (see zygote.py); None starts them afresh."""
     collector: str | None = None
     """Address to ship rows to; None leaves them in the spool. Its token is never in here."""
+    story: list[str] = []
+    """What is going to happen, where that is known (demos); goes into trace.json."""
 
     def forking_from(self, zygote: Path) -> JobConfig:
         """The same job with its ranks forked from a zygote."""
         return msgspec.structs.replace(self, zygote=str(zygote))
+
+    def telling(self, story: list[str]) -> JobConfig:
+        """The same job with what is going to happen in its trace.json."""
+        return msgspec.structs.replace(self, story=story)
 
     def shipping_to(self, collector: str) -> JobConfig:
         """The same job with its rows shipped to a collector at this address."""

@@ -16,6 +16,8 @@ from typing import Any
 
 from cascade_runtime.agent.config import JobConfig
 from cascade_runtime.agent.control_log import ControlLog
+from cascade_runtime.agent.cpu_busy import PERIOD_S as CPU_PERIOD_S
+from cascade_runtime.agent.cpu_busy import CpuBusy
 from cascade_runtime.agent.journal import Journal
 from cascade_runtime.agent.judge import Judge
 from cascade_runtime.agent.links import PeerLink, read_frames
@@ -111,6 +113,7 @@ class HostAgent:
         self.rendezvous = Rendezvous(self._tell)
         self.refusals = Refusals(config)
         self.shipper = Shipper(config, index)
+        self.cpu_busy = CpuBusy()
         self.ranks: dict[int, RankProcess] = {}
         self.connections: dict[Actor, asyncio.StreamWriter] = {}
         self.attached: set[Actor] = set()
@@ -152,6 +155,7 @@ class HostAgent:
             self.shipper.start()
         self._remember_deaths()
         self._tick()
+        self._sample_cpu()
         await self._finished.wait()
         await self._leave(server)
         return 0
@@ -175,6 +179,15 @@ class HostAgent:
                 process.watch(self._on_exit)
             else:
                 process.status = dict(memory.exited).get(process.actor, -signal.SIGKILL)
+
+    def _sample_cpu(self) -> None:
+        if self._finished.is_set():
+            return  # the recorder may be closed already
+        loop = asyncio.get_running_loop()
+        running = [(p.actor, p.pid) for p in self.ranks.values() if p.status is None]
+        for actor, percent in self.cpu_busy.sample(loop.time(), running):
+            self.rows.cpu_busy(actor, percent)
+        loop.call_later(CPU_PERIOD_S, self._sample_cpu)
 
     def _stop(self) -> None:
         if self.stopping:

@@ -74,11 +74,15 @@ class AgentRows:
         """A recovery: nothing has happened for long enough."""
         return self._health("stability", signal, fault, unit, value, threshold)
 
+    def cpu_busy(self, subject: Actor, percent: float) -> None:
+        """How much of one core the subject's process used since the last such row."""
+        self._health("cpu", "cpu_busy", None, "percent", round(percent, 1), subject=subject)
+
     def _health(
         self,
         detector: str,
         signal: str,
-        fault: FaultEvent,
+        fault: FaultEvent | None,
         unit: str,
         value: float | None,
         threshold: float | None = None,

@@ -33,9 +33,9 @@ RECORDED_TABLES = [
 ]
 
 
-def write_trace_start(config: JobConfig, policy: Policy) -> None:
-    """Write trace.json for a run that begins now."""
-    meta = TraceMeta(
+def trace_start(config: JobConfig, policy: Policy) -> TraceMeta:
+    """The trace.json of a run that begins now."""
+    return TraceMeta(
         schema_version=SCHEMA_VERSION,
         run_id=config.run_id,
         name=config.name,
@@ -45,8 +45,13 @@ def write_trace_start(config: JobConfig, policy: Policy) -> None:
         created_ns=time.time_ns(),
         recorded_tables=RECORDED_TABLES,
         tool_versions=tool_versions(),
+        story=config.story or None,
     )
-    _write(Path(config.trace_dir), meta)
+
+
+def write_trace_start(config: JobConfig, policy: Policy) -> None:
+    """Write trace.json for a run that begins now."""
+    _write(Path(config.trace_dir), trace_start(config, policy))
 
 
 def write_trace_end(config: JobConfig, ended_ns: int) -> None:

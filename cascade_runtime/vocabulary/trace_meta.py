@@ -28,7 +28,12 @@ class PolicyTable(msgspec.Struct, frozen=True):
 
 
 class TraceMeta(msgspec.Struct, kw_only=True, omit_defaults=False):
-    """The fields of trace.json (design contract 4.2)."""
+    """The fields of trace.json (design contract 4.2).
+
+    Attributes:
+        story: what is going to happen, a sentence each, where that is known before: demos play a
+            story. Optional; readers that do not know it ignore it.
+    """
 
     schema_version: int
     run_id: str
@@ -42,6 +47,7 @@ class TraceMeta(msgspec.Struct, kw_only=True, omit_defaults=False):
     recorded_tables: list[str]
     tool_versions: dict[str, str]
     sources: list[str] | None = None
+    story: list[str] | None = None
 
 
 def parse_trace_meta(data: bytes, where: str) -> TraceMeta:
