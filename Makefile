@@ -13,9 +13,9 @@ help: ## Show this list
 setup: ## Make .venv with all that is needed (does nothing when it is up to date)
 	@tools/setup.sh
 
-demo: setup ## Run a real job with real faults and print the report (SCENARIO=, RANKS=4, OUT=)
-	@echo "demo: a training job of $(RANKS) ranks that meets a fault; its report follows"
-	@$(BIN)/cascade demo --headless --ranks $(RANKS) \
+demo: setup ## Run a real job with a real fault and show it live (SCENARIO=, RANKS=4, OUT=, HEADLESS=1)
+	@echo "demo: a training job of $(RANKS) ranks that meets a fault; its page opens, its report follows"
+	@$(BIN)/cascade demo $(if $(HEADLESS),--headless) --ranks $(RANKS) \
 		$(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(OUT),--out $(OUT))
 
 test: setup ## Run the tests (COVER=1: with branch coverage; ARGS="-k walk": some of them)

@@ -28,7 +28,7 @@ def copy_run(run: Path, into: Path) -> None:
     for file in sorted(run.glob("events/*/*.parquet")):
         target = into / file.relative_to(run).with_name(f"{uuid4().hex}.parquet")
         target.parent.mkdir(parents=True, exist_ok=True)
-        _link_or_copy(file, target)
+        link_or_copy(file, target)
         sync_folder(target.parent)
     for file in sorted(run.glob("spool/*/*.seg")):
         folder = into / "spool" / file.parent.name
@@ -37,7 +37,8 @@ def copy_run(run: Path, into: Path) -> None:
         shutil.copyfile(file, folder / f"{number}.seg")
 
 
-def _link_or_copy(file: Path, target: Path) -> None:
+def link_or_copy(file: Path, target: Path) -> None:
+    """A file that never changes, once more, at no cost where that is possible."""
     try:
         os.link(file, target)
     except OSError:  # another file system, or one without links

@@ -20,6 +20,7 @@ from collector.web.front import Front
 from collector.web.limits import Room
 from collector.web.metrics import Metrics
 from collector.web.openapi import document
+from collector.web.sessions import Sessions
 from collector.web.settings import Settings
 from collector.web.tokens import Tokens
 
@@ -29,7 +30,7 @@ _TYPES = (Receipt, runs.Runs, runs.RunDetails, SqlRequest)
 def create_app(
     store: EventStore, sql_runner: sql.SqlRunner, tokens: Tokens, settings: Settings | None = None
 ) -> FastAPI:
-    """The app; ``app.state.context`` is what its routes share.
+    """The app; ``app.state.context`` is what its routes share, ``app.state.sessions`` who signed in.
 
     Args:
         store: where rows go. Whoever opened it closes it.
@@ -49,10 +50,11 @@ def create_app(
         redirect_slashes=False,
     )
     app.state.context = context
+    app.state.sessions = sessions = Sessions(tokens)
     events = Route(PATH, Events(context), methods=["POST"])
     app.add_middleware(
         Front,
-        guard=Guard(tokens, loopback=settings.loopback),
+        guard=Guard(tokens, sessions, loopback=settings.loopback),
         metrics=metrics,
         direct=[events],
     )

@@ -36,8 +36,20 @@ class NoToken(WebError):
     status = 401
 
 
+class SignIn(WebError):
+    """A page that a browser asked for without a session: it is sent to the sign-in."""
+
+    status = 303
+
+
 class WrongScope(WebError):
     """A token that may not do this."""
+
+    status = 403
+
+
+class CrossSite(WebError):
+    """A browser was made to send this by a page of another site."""
 
     status = 403
 
@@ -92,6 +104,12 @@ class BadRequestField(WebError):
 
 class TooBusy(WebError):
     """Too many bodies are being read at one time."""
+
+    status = 429
+
+
+class TooManyTries(WebError):
+    """Too many wrong tokens from one address."""
 
     status = 429
 

@@ -19,8 +19,12 @@ logger = logging.getLogger("cascade.web")
 
 _ROOTS = ("cascade", "uvicorn")
 _SLOW_SECONDS = 1.0
-_QUIET = frozenset({"/v1/events", "/v1/healthz", "/v1/readyz", "/metrics"})
-"""Routes that come every second from everyone: their successes are counted, not logged."""
+_OF_A_RUN = ("story", "pulse", "state", "window", "tile")
+_QUIET = frozenset(
+    {"/v1/events", "/v1/healthz", "/v1/readyz", "/metrics", "/dash/{path:path}"}
+    | {f"/v1/runs/{{run_id}}/{name}" for name in _OF_A_RUN}
+)
+"""Routes that senders and open pages ask all the time: their successes are counted, not logged."""
 
 _BAD = 400
 _OURS = 500
@@ -56,12 +60,15 @@ class Text(logging.Formatter):
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
-def set_up_logs(form: Format | None = None, stream: TextIO | None = None) -> None:
+def set_up_logs(
+    form: Format | None = None, stream: TextIO | None = None, least: int = logging.INFO
+) -> None:
     """Send our logs and uvicorn's to stderr.
 
     Args:
         form: text where stderr is a terminal, else json, when not given.
         stream: stderr when not given.
+        least: the level below which nothing is told.
     """
     out = stream or sys.stderr
     chosen = form or ("text" if out.isatty() else "json")
@@ -71,9 +78,9 @@ def set_up_logs(form: Format | None = None, stream: TextIO | None = None) -> Non
         root = logging.getLogger(name)
         root.handlers[:] = [handler]
         root.propagate = False
-        root.setLevel(logging.INFO)
+        root.setLevel(least)
     # Its starts and stops are told in our own words; its complaints are not lost.
-    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    logging.getLogger("uvicorn.error").setLevel(max(least, logging.WARNING))
 
 
 def log_request(route: str, fields: dict[str, Any], status: int, seconds: float) -> None:

@@ -110,9 +110,14 @@ class Tokens:
 
     def may(self, token: str) -> frozenset[str] | None:
         """What the bearer of a token may do: read, write; None for a token that is not known."""
-        if len(token) > _LONGEST:
-            return None
-        mine = _digest(token)
+        return None if len(token) > _LONGEST else self.may_hash(_digest(token))
+
+    def hash_of(self, token: str) -> bytes:
+        """What stands for a token wherever it is remembered."""
+        return _digest(token)
+
+    def may_hash(self, mine: bytes) -> frozenset[str] | None:
+        """The same for a token whose hash this is; None once the token was revoked."""
         found = None
         for stored, scopes in self._known:  # all of them, so that time tells nothing
             if hmac.compare_digest(stored, mine):

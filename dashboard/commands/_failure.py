@@ -13,6 +13,8 @@ EXIT_SOFTWARE = 70
 DEBUG = "CASCADE_DEBUG"
 
 _EXTRAS = {
+    "dash": "server",
+    "dash_ag_grid": "server",
     "duckdb": "server",
     "fastapi": "server",
     "httptools": "server",

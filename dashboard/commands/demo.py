@@ -6,16 +6,24 @@ import argparse
 import contextlib
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dashboard.commands._open import open_page
 from dashboard.commands._verb import Verb
 from dashboard.commands.analyze import print_report
 
 if TYPE_CHECKING:
+    from cascade_runtime.agent.config import JobConfig
     from cascade_runtime.vocabulary.report import Report
+    from dashboard.demo.scenarios import Scenario
+
+_ANNOUNCE_S = 20.0
+_JUDGED_WITHIN_S = 120.0
+_LOOK_AGAIN_S = 0.1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,9 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--virtual-hosts", type=int, default=1, metavar="H", help="play H hosts, an agent each (1)"
     )
-    parser.add_argument(
-        "--headless", action="store_true", help="end with the job and print the report"
-    )
+    parser.add_argument("--headless", action="store_true", help="open no page, end with the job")
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="where the trace goes (cascade-traces/NAME-TIME)"
     )
@@ -41,11 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="data folder of the demo's collector (cascade-demo)",
     )
+    parser.add_argument("--no-open", action="store_true", help="print the page's URL only")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play the scenario; 0 when the verdict is the expected one.
+    """Play the scenario, and show it until Ctrl-C unless headless; 0 when the verdict is the expected one.
 
     Raises:
         BadUsage: an unknown scenario, too few ranks, a trace folder in use.
@@ -54,10 +61,9 @@ def run(args: argparse.Namespace) -> int:
 
     scenario = find_scenario(args.scenario, args.ranks)  # before what takes seconds to import
 
-    from cascade_runtime.agent.launcher import Launcher, Zygote, make_config
+    from cascade_runtime.agent.launcher import make_config
     from dashboard.demo import train
     from dashboard.demo.collector import DemoCollector
-    from dashboard.demo.injector import Injector
 
     out = args.out or Path("cascade-traces") / f"{scenario.name}-{time.strftime('%Y%m%d-%H%M%S')}"
     script = [str(Path(train.__file__)), "--steps", str(scenario.steps)]
@@ -65,19 +71,36 @@ def run(args: argparse.Namespace) -> int:
     _say(f"scenario {scenario.name}: {scenario.summary}, {args.ranks} ranks")
     for line in scenario.story:
         _say(f"  {line}")
-    if not args.headless:
-        _say("(the live page is not part of this release: running as with --headless)")
     config = make_config(
         script,
         num_ranks=args.ranks,
         num_hosts=args.virtual_hosts,
         trace_dir=out,
         name=scenario.name,
-    )
+    ).telling(list(scenario.story))
+    with DemoCollector(args.data, _say) as collector:
+        url = _announce(collector.url, config)
+        open_page(url, "demo", wanted=not (args.headless or args.no_open))
+        refusal = _play(args, scenario, config.shipping_to(collector.url))
+        told = not refusal and not args.headless and _show(args, config.run_id)
+    if refusal:
+        return refusal
+    report = _close_trace(out, args.data, config.run_id)
+    if not told:
+        print_report(report, as_json=args.json)
+    _say(f"verdict {report.verdict}, expected {scenario.expected}; trace in {out}")
+    _say(f"look again: cascade replay {out}   all runs: cascade serve --data {args.data}")
+    return 0 if report.verdict == scenario.expected else 1
+
+
+def _play(args: argparse.Namespace, scenario: Scenario, config: JobConfig) -> int:
+    """Run the job; what the demo ends with where it did not become the scenario, else 0."""
+    from cascade_runtime.agent.launcher import Launcher, Zygote
+    from dashboard.demo.injector import Injector
+
     _say("importing torch once for all ranks ...")
-    with DemoCollector(args.data, _say) as collector, Zygote() as zygote:
-        _say(f'ask it meanwhile: cascade sql {collector.url} "FROM incidents"')
-        config = config.shipping_to(collector.url).forking_from(zygote.path)
+    with Zygote() as zygote:
+        config = config.forking_from(zygote.path)
         with Injector(config, scenario.kills, _say) as injector, _stdout_to_stderr(args.json):
             outcome = Launcher(config).run()
     if not outcome.formed:
@@ -86,11 +109,63 @@ def run(args: argparse.Namespace) -> int:
     if len(injector.struck) != len(scenario.kills):
         _say("the job ended before the fault could be done to it, so this was not the scenario")
         return 1
-    report = _close_trace(out, args.data, config.run_id)
-    print_report(report, as_json=args.json)
-    _say(f"verdict {report.verdict}, expected {scenario.expected}; trace in {out}")
-    _say(f"look again: cascade analyze {out}   all runs: cascade serve --data {args.data}")
-    return 0 if report.verdict == scenario.expected else 1
+    return 0
+
+
+def _show(args: argparse.Namespace, run_id: str) -> bool:
+    """Stay until Ctrl-C, with the pages up; True when the verdict was printed meanwhile."""
+    told = False
+    try:
+        _say(
+            "the job is over; its pages stay until Ctrl-C. The referee reads the whole run now ..."
+        )
+        report = _judged(args.data, run_id)
+        if report is not None:
+            print_report(report, as_json=args.json)
+            sys.stdout.flush()
+            told = True
+            _say("the page shows the same; Ctrl-C ends this and closes the trace")
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        _say("closing the trace ...")
+    return told
+
+
+def _judged(data: Path, run_id: str) -> Report | None:
+    """The collector's analysis of the whole run; None when it takes longer than a person waits."""
+    import msgspec
+
+    from cascade_runtime.vocabulary.report import Report
+    from collector.data_folder import run_folder
+
+    results = run_folder(data, run_id) / "results"
+    until = time.monotonic() + _JUDGED_WITHIN_S
+    while time.monotonic() < until:
+        # The mark is the last thing that an analysis of a whole run leaves.
+        if (results / "judged.json").exists():
+            with contextlib.suppress(OSError, msgspec.MsgspecError):  # replaced just now
+                return msgspec.json.decode((results / "report.json").read_bytes(), type=Report)
+        time.sleep(_LOOK_AGAIN_S)
+    return None
+
+
+def _announce(url: str, config: JobConfig) -> str:
+    """Tell the collector of the run before its first row, so that its page can be open by then.
+
+    Returns:
+        The page's URL.
+    """
+    from cascade_runtime.agent.trace_file import trace_start
+    from cascade_runtime.vocabulary.policy import load_policy
+    from cascade_runtime.vocabulary.trace_meta import format_trace_meta
+    from collector.client import Client
+    from dashboard.shell.paths import address
+
+    meta = trace_start(config, load_policy(config.policy))
+    client = Client(url, None, scope="write", timeout_s=_ANNOUNCE_S, wait_for_it=True)
+    with contextlib.closing(client):
+        client.ask("PUT", f"/v1/runs/{config.run_id}", good=(204,), content=format_trace_meta(meta))
+    return url + address("run", config.run_id)
 
 
 def _close_trace(out: Path, data: Path, run_id: str) -> Report:

@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--port", type=int, help="port to listen on, 0 for any (7654, or the next free one)")
     add("--fd", type=int, metavar="N", help="take an open listening socket instead")
     add("--json", action="store_true", help="print one line of JSON when it is ready")
+    add("--open", action="store_true", help="open the pages in a browser")
     add("--new-token", metavar="NAME", help="make a bearer token, print it once, and end")
     add("--scope", choices=("read", "write", "all"), help="what the new token may do (all)")
     add("--revoke-token", metavar="NAME", help="remove a token, and end")
@@ -129,6 +130,9 @@ def _serve(args: argparse.Namespace, tokens: Tokens) -> int:
     from collector.web.server import CollectorServer, make_config
     from collector.web.settings import Limits, Settings
     from dashboard.live.analysis import LiveAnalysis
+    from dashboard.shell.app import add_dashboard
+    from dashboard.shell.context import Shell
+    from dashboard.story import sources_of_store
 
     limits = Limits(body_bytes=int(args.max_body_mb * _MIB))
     with contextlib.ExitStack() as opened:  # closed in reverse: connections, SQL, store
@@ -145,10 +149,18 @@ def _serve(args: argparse.Namespace, tokens: Tokens) -> int:
         sql = SqlService(args.data)
         opened.callback(sql.close)
         app = create_app(store, sql, tokens, settings)
+        sources = opened.enter_context(contextlib.closing(sources_of_store(store)))
+        pages = add_dashboard(app, Shell(store, sources, sql, app.state.sessions))
         config = make_config(app, settings, tls_cert=args.tls_cert, tls_key=args.tls_key)
         _load_tls(args, config)
         url = url_of(sock, tls=args.tls_cert is not None)
-        server = CollectorServer(config, app, lambda: _ready(args, url))
+
+        def ready() -> None:
+            _ready(args, url)
+            if args.open:
+                pages.warm_up()
+
+        server = CollectorServer(config, app, ready)
         # What was imported stays for ever. Left to the collector of garbage, it is looked through
         # again and again, with every request waiting.
         gc.collect()
@@ -221,18 +233,20 @@ def _open_store(args: argparse.Namespace) -> EventStore:
 
 
 def _ready(args: argparse.Namespace, url: str) -> None:
+    from dashboard.commands._open import open_page
+    from dashboard.shell.paths import ROOT
+
     if args.json:
         import os
 
-        import msgspec
-
         ready = {"url": url, "data": str(args.data.resolve()), "pid": os.getpid()}
-        print(msgspec.json.encode(ready).decode(), flush=True)
+        open_page(url + ROOT, "serve", wanted=args.open, ready=ready, as_json=True)
         return
     _say(f"the collector is at {url}, its data in {args.data}")
     _say(f"send a job to it:    cascade run --collector {url} -n 4 train.py")
     _say(f"send a trace to it:  cascade push TRACE {url}")
     _say(f'ask it:              cascade sql {url} "FROM regime_share"')
+    open_page(url + ROOT, "serve", wanted=args.open)
 
 
 def _day(wall_ns: int) -> str:

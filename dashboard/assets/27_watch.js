@@ -1,0 +1,110 @@
+/* Cascade.watch(source, view): asks the source and keeps view.story, view.pulse and view.problem right.
+ *
+ * Live: the pulse 4 times a second, the story when its version changed. A hidden page asks nothing.
+ * Ended: now and then while something is still being worked out, then never again. Offline: once.
+ * One watcher per view: a second call gives the first one back.
+ */
+"use strict";
+
+Cascade.watch = (() => {
+  const PULSE_MS = 250;
+  const SETTLING_MS = 1500;
+  const SLOWEST_RETRY_MS = 2000;
+  const watchers = new WeakMap();
+
+  class Watcher {
+    constructor(source, view, offline) {
+      Object.assign(this, { source, view, offline, stopped: false, timer: 0, failures: 0, silentSince: null });
+      this.heard = null;
+      this.onVisible = () => {
+        if (!document.hidden) this.plan(0);
+      };
+      document.addEventListener("visibilitychange", this.onVisible);
+      this.ready = this.round();
+    }
+
+    stop() {
+      this.stopped = true;
+      clearTimeout(this.timer);
+      document.removeEventListener("visibilitychange", this.onVisible);
+      watchers.delete(this.view);
+    }
+
+    plan(wait_ms) {
+      clearTimeout(this.timer);
+      if (!this.stopped && !document.hidden) this.timer = setTimeout(() => this.round(), wait_ms);
+    }
+
+    async round() {
+      if (this.busy) return;
+      this.busy = true;
+      let wait = null;
+      try {
+        wait = await this.look();
+        this.heard = Date.now();
+        this.failures = 0;
+        this.silentSince = null;
+        if (this.view.problem) this.view.set({ problem: null });
+      } catch (error) {
+        wait = this.failed(error);
+      } finally {
+        this.busy = false;
+      }
+      if (wait !== null) this.plan(wait);
+    }
+
+    /** One round of questions; how long to wait for the next, or null for never. */
+    async look() {
+      const { view, source } = this;
+      const pulse = this.offline ? null : await source.pulse();
+      if (this.stopped) return null;
+      const first = view.story === null;
+      if (first || !pulse || pulse.version !== view.story.version) {
+        const story = await source.story();
+        if (this.stopped) return null;
+        if (story !== view.story) this.take(story, first);
+      }
+      if (!pulse) return null;
+      if (pulse.t1_ns > view.t1 || view.follow) view.advance(Math.max(pulse.t1_ns, view.story.t1_ns));
+      view.set({ pulse });
+      if (pulse.state === "live" || pulse.state === "waiting") return PULSE_MS;
+      if (view.follow) view.set({ follow: false });
+      const verdict = view.story.verdict.state;
+      return pulse.building || verdict === "judging" || view.story.run.state === "live" ? SETTLING_MS : null;
+    }
+
+    take(story, first) {
+      const { view } = this;
+      const groups = story.groups.includes(view.group) || !story.groups.length ? {} : { group: story.groups[0] };
+      view.set({ story, ...groups });
+      if (!first) return;
+      if (view.given) {
+        view.set({ t1: Math.max(story.t1_ns, 1) });
+        view.given(view);
+      } else Cascade.seek.open(view);
+    }
+
+    failed(error) {
+      const { view } = this;
+      const kind = error instanceof Cascade.Problem ? error.kind : "bad";
+      if (kind === "bad") console.error(error);
+      this.failures += 1;
+      this.silentSince = this.silentSince || Date.now();
+      view.set({ problem: { kind, text: kind === "gone" ? this.lament(error) : error.message } });
+      if (kind === "gone") return Math.min(PULSE_MS * 2 ** this.failures, SLOWEST_RETRY_MS);
+      return this.offline ? null : SLOWEST_RETRY_MS * 2;
+    }
+
+    lament(error) {
+      const since = new Date(this.silentSince);
+      const clock = [since.getHours(), since.getMinutes(), since.getSeconds()].map((x) => Cascade.format.pad(x));
+      const age = this.heard ? `; last data ${Cascade.format.duration(Math.round((Date.now() - this.heard) / 1000) * 1e9)} ago` : "";
+      return `${error.message} since ${clock.join(":")}${age}; retrying`;
+    }
+  }
+
+  return function watch(source, view, { offline = false } = {}) {
+    if (!watchers.has(view)) watchers.set(view, new Watcher(source, view, offline));
+    return watchers.get(view);
+  };
+})();

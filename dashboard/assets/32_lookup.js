@@ -1,0 +1,156 @@
+/* Cascade.lookup(story): answers about a story that lanes ask again and again; made once per story. */
+"use strict";
+
+Cascade.lookup = (() => {
+  const kept = new WeakMap();
+
+  /** The story's regime columns with silent stretches cut out: silence is no regime. */
+  function heard(story) {
+    const { regimes, silent } = story;
+    if (!silent.length) return regimes;
+    const cuts = new Map();
+    for (const one of silent) {
+      if (!cuts.has(one.rank)) cuts.set(one.rank, []);
+      cuts.get(one.rank).push([one.from_ns, one.to_ns ?? Infinity]);
+    }
+    const kept_rows = Object.fromEntries(Object.keys(regimes).map((name) => [name, []]));
+    const keep = (i, start, end) => {
+      if (end <= start) return;
+      for (const name of Object.keys(kept_rows)) kept_rows[name].push(regimes[name][i]);
+      kept_rows.start_ns[kept_rows.start_ns.length - 1] = start;
+      kept_rows.end_ns[kept_rows.end_ns.length - 1] = end;
+    };
+    for (let i = 0; i < regimes.rank.length; i += 1) {
+      let start = regimes.start_ns[i];
+      const end = regimes.end_ns[i];
+      for (const [from, to] of (cuts.get(regimes.rank[i]) || []).sort((x, y) => x[0] - y[0])) {
+        if (to <= start || from >= end) continue;
+        keep(i, start, from);
+        start = Math.max(start, to);
+      }
+      keep(i, start, end);
+    }
+    return kept_rows;
+  }
+
+  /** Steps of what is open: times, number of debts and of updates in flight from each time on. */
+  function debtSteps(story) {
+    const changes = [];
+    for (const debt of story.debts) {
+      const updates = debt.num_in_flight || 0;
+      changes.push([debt.opened_ns, 1, updates]);
+      if (debt.closed_ns !== null && debt.closed_ns !== undefined) changes.push([debt.closed_ns, -1, -updates]);
+    }
+    changes.sort((x, y) => x[0] - y[0]);
+    const steps = { at: [], open: [], in_flight: [], most_open: 0, most_in_flight: 0 };
+    let [open, in_flight] = [0, 0];
+    for (const [at, debts, updates] of changes) {
+      open += debts;
+      in_flight += updates;
+      const last = steps.at.length - 1;
+      if (last >= 0 && steps.at[last] === at) {
+        steps.open[last] = open;
+        steps.in_flight[last] = in_flight;
+      } else {
+        steps.at.push(at);
+        steps.open.push(open);
+        steps.in_flight.push(in_flight);
+      }
+    }
+    steps.most_open = Math.max(0, ...steps.open);
+    steps.most_in_flight = Math.max(0, ...steps.in_flight);
+    return steps;
+  }
+
+  /** Index of the last entry of a sorted list that is <= t; -1 when there is none. */
+  function lastUpTo(sorted, t) {
+    let low = 0;
+    let high = sorted.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (sorted[middle] <= t) low = middle + 1;
+      else high = middle;
+    }
+    return low - 1;
+  }
+
+  class Lookup {
+    constructor(story) {
+      this.story = story;
+      this.regimes = heard(story);
+      this.debts = debtSteps(story);
+      this.lives = new Map();
+      this.hosts = new Map();
+      for (const actor of story.actors) {
+        if (actor.kind !== "rank") continue;
+        if (!this.lives.has(actor.rank)) this.lives.set(actor.rank, []);
+        this.lives.get(actor.rank).push(actor);
+        this.hosts.set(actor.rank, actor.host || "");
+      }
+      this.num_violations = new Map();
+      for (const one of story.violations) {
+        this.num_violations.set(one.rank, (this.num_violations.get(one.rank) || 0) + 1);
+      }
+      this.waits = new Map((story.waits ? story.waits.by_rank : []).map((row) => [row.rank, row]));
+      this.walks = new Map(story.groups.map((group) => [group, this.walksOf(group)]));
+      this.walk_times = new Map([...this.walks].map(([group, walks]) => [group, walks.map((x) => x.at_ns)]));
+    }
+
+    walksOf(group) {
+      return this.story.walks.filter((walk) => walk.group === group).sort((x, y) => x.at_ns - y.at_ns);
+    }
+
+    /** The last walk of the group at t, or null. */
+    walkAt(group, t) {
+      const at = lastUpTo(this.walk_times.get(group) || [], t);
+      return at < 0 ? null : this.walks.get(group)[at];
+    }
+
+    /** Regime of a rank at t: 0, 1, 2, or null where it has no row. */
+    regimeAt(group, rank, t) {
+      const i = this.intervalAt(group, rank, t);
+      return i < 0 ? null : this.regimes.regime[i];
+    }
+
+    /** Index of the interval of a rank that holds t, or -1. */
+    intervalAt(group, rank, t) {
+      const range = Cascade.rankRanges(this.regimes, group).get(rank);
+      if (!range) return -1;
+      let [low, high] = range;
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        if (this.regimes.start_ns[middle] <= t) low = middle + 1;
+        else high = middle;
+      }
+      // The last one that began; one life before it may still hold t.
+      for (let i = low - 1; i >= range[0] && i >= low - 3; i -= 1) {
+        if (t < this.regimes.end_ns[i]) return i;
+      }
+      return -1;
+    }
+
+    /** Why a rank has no row at t, in words. */
+    absence(rank, t) {
+      const lives = this.lives.get(rank) || [];
+      if (!lives.length) return "never sent a row";
+      if (this.story.silent.some((x) => x.rank === rank && x.from_ns <= t && t < (x.to_ns ?? Infinity))) return "silent";
+      const before = lives.filter((life) => life.last_ns <= t).sort((x, y) => y.last_ns - x.last_ns)[0];
+      if (!before) return "not there yet";
+      return before.end ? `left (${before.end})` : "no row";
+    }
+
+    /** {open, in_flight} at t. */
+    debtAt(t) {
+      const at = lastUpTo(this.debts.at, t);
+      return at < 0 ? { open: 0, in_flight: 0 } : { open: this.debts.open[at], in_flight: this.debts.in_flight[at] };
+    }
+  }
+
+  function lookup(story) {
+    if (!kept.has(story)) kept.set(story, new Lookup(story));
+    return kept.get(story);
+  }
+
+  lookup.lastUpTo = lastUpTo;
+  return lookup;
+})();

@@ -1,0 +1,157 @@
+/* Lanes "waited" and "caused": how much of each pixel's time a rank stood waiting, and how much waiting
+ * it caused. At the right the sum of the window. The rank that others wait for is the gap in "waited". */
+"use strict";
+
+Cascade.lanes.WaitLane = class WaitLane extends Cascade.lanes.RowsLane {
+  constructor(timeline, name, title) {
+    super(timeline, name, title);
+    this.tip = name;
+  }
+
+  drawRows(context, top, first, end) {
+    const { timeline } = this;
+    const { left, plotWidth, rowHeight } = timeline;
+    const height = (end - first) * rowHeight;
+    this.ground(context, top + first * rowHeight, height);
+    const layers = timeline.tiles.layersFor(this.name);
+    context.save();
+    context.beginPath();
+    context.rect(left, top + first * rowHeight, plotWidth, height);
+    context.clip();
+    context.imageSmoothingEnabled = false;
+    for (const { tile, layer } of layers) {
+      const x = timeline.x(tile.a);
+      const width = timeline.x(tile.b) - x;
+      const image = this.image(layer);
+      context.drawImage(image, 0, first, layer.cols, end - first, x, top + first * rowHeight, width, height);
+    }
+    this.drawAbsence(context, top, first, end);
+    context.restore();
+    this.drawGaps(context, top, first, end);
+    this.drawSums(context, top, first, end);
+    if (!layers.length) this.words(context, top + first * rowHeight, Math.min(height, 40), this.waitingFor());
+  }
+
+  waitingFor() {
+    const { view } = this.timeline;
+    const building = view.pulse && view.pulse.building;
+    if (building) return `${building.what}: ${Cascade.format.percent(building.share)}`;
+    return this.timeline.tiles.failed ? "could not be read; trying again" : "reading";
+  }
+
+  /** The layer as a picture, one picture row per row on screen; kept with the layer. */
+  image(layer) {
+    const { rows, rowsKey, tokens } = this.timeline;
+    const kept = layer.kept;
+    if (kept && kept.rowsKey === rowsKey && kept.tokens === tokens) return kept.picture.canvas;
+    const ramp = tokens.ramps[this.name];
+    const { cols } = layer;
+    const picture = Cascade.lanes.Picture.like(kept && kept.picture, cols, rows.length);
+    const place = new Map(layer.rows.map((rank, i) => [rank, i]));
+    rows.forEach((row, r) => {
+      const values = this.rowValues(layer, row.ranks.map((rank) => place.get(rank)).filter((i) => i !== undefined));
+      for (let p = 0; p < cols; p += 1) picture.words[r * cols + p] = ramp[values[p]];
+    });
+    layer.kept = { rowsKey, tokens, picture: picture.done() };
+    return picture.canvas;
+  }
+
+  /** Coded values of one row; a host's is the mean of its ranks' shares. */
+  rowValues(layer, places) {
+    const { cols, data } = layer;
+    if (places.length === 1) return data.subarray(places[0] * cols, (places[0] + 1) * cols);
+    const values = new Uint8Array(cols);
+    if (!places.length) return values;
+    for (let p = 0; p < cols; p += 1) {
+      let sum = 0;
+      for (const place of places) sum += (data[place * cols + p] / 255) ** 2;
+      values[p] = Math.ceil(255 * Math.sqrt(sum / places.length));
+    }
+    return values;
+  }
+
+  /** Hatch where a rank did not live: no wait there is no merit. */
+  drawAbsence(context, top, first, end) {
+    const { timeline } = this;
+    const { rows, rowHeight, lookup, view, tokens } = timeline;
+    context.beginPath();
+    for (let r = first; r < end; r += 1) {
+      if (rows[r].ranks.length !== 1) continue;
+      const lives = [...(lookup.lives.get(rows[r].ranks[0]) || [])].sort((x, y) => x.first_ns - y.first_ns);
+      let gone = view.a;
+      for (const life of [...lives, { first_ns: view.b, last_ns: view.b }]) {
+        const from = Math.max(gone, view.a);
+        const to = Math.min(life.first_ns, view.b);
+        if (timeline.x(to) - timeline.x(from) >= 0.5) {
+          context.rect(timeline.x(from), top + r * rowHeight, timeline.x(to) - timeline.x(from), rowHeight);
+        }
+        gone = Math.max(gone, life.last_ns);
+      }
+    }
+    context.fillStyle = tokens.none;
+    context.fill();
+  }
+
+  /** The sum of the visible window, as a bar and, where there is room, in figures. */
+  drawSums(context, top, first, end) {
+    const { timeline } = this;
+    const { left, plotWidth, right, rowHeight, tokens } = timeline;
+    const sums = timeline.sums.of(this.name);
+    if (!sums) return;
+    const most = Math.max(...sums.values, 1e-12);
+    context.font = timeline.font(11);
+    context.textBaseline = "middle";
+    context.textAlign = "right";
+    for (let r = first; r < end; r += 1) {
+      const y = top + r * rowHeight;
+      const width = (right - 10) * Math.max(0, sums.values[r] / most);
+      const bar = Math.max(1, Math.min(rowHeight - 1, rowHeight >= 14 ? 3 : rowHeight - 1));
+      context.fillStyle = tokens[this.name];
+      if (sums.values[r] > 0) context.fillRect(left + plotWidth + 6, y + (rowHeight >= 14 ? rowHeight - 5 : 0), Math.max(1, width), bar);
+      if (rowHeight < 14) continue;
+      context.fillStyle = sums.values[r] > 0 ? tokens.fg : tokens["fg-dim"];
+      const text = `${sums.exact ? "" : "~"}${Cascade.format.seconds(sums.values[r])}`;
+      context.fillText(text, left + plotWidth + right - 4, y + rowHeight / 2 - (rowHeight >= 16 ? 2 : 0));
+    }
+  }
+
+  /** Over all ranks: "1.2 s in this window, by rank". */
+  note() {
+    const sums = this.timeline.sums.of(this.name);
+    if (!sums) return "";
+    const total = sums.values.reduce((x, y) => x + y, 0);
+    const { waits } = this.timeline.story;
+    const source = waits && waits.source === "provisional" ? ", provisional" : "";
+    return `${sums.exact ? "" : "about "}${Cascade.format.seconds(total)} in this window, all ranks together${source}`;
+  }
+
+  reading(t, y) {
+    const { timeline } = this;
+    const r = this.rowAt(y);
+    if (r < 0) return { lines: [this.note()].filter(Boolean), rank: null, sel: null };
+    const row = timeline.rows[r];
+    const single = row.ranks.length === 1;
+    const rank = single ? row.ranks[0] : null;
+    const found = timeline.tiles.sharpest(this.name, t);
+    const lines = [];
+    if (found) {
+      const place = row.ranks.map((one) => found.layer.rows.indexOf(one)).filter((i) => i >= 0);
+      const value = place.length ? this.rowValues(found.layer, place)[found.column] : 0;
+      const share = (value / 255) ** 2;
+      const word = this.name === "waited" ? "waited" : "made others wait";
+      const base = `these ${Cascade.format.duration((found.tile.b - found.tile.a) / found.layer.cols)}`;
+      lines.push(share > 0 ? `${word} about ${Cascade.format.percent(share, base)}` : this.name === "waited" ? "did not wait" : "made nobody wait");
+    }
+    const sums = timeline.sums.of(this.name);
+    if (sums) lines.push(`${sums.exact ? "" : "about "}${Cascade.format.seconds(sums.values[r])} ${this.name} in this window`);
+    return { lines, row: row.label, rank, sel: single ? this.pairSel(rank) : null };
+  }
+
+  /** The largest wait that this rank suffered or caused, else the rank itself. */
+  pairSel(rank) {
+    const { waits } = this.timeline.story;
+    const key = this.name === "waited" ? "waited" : "caused_by";
+    const pair = waits ? waits.pairs.find((one) => one[key] === rank) : null;
+    return pair ? `wait:${pair.caused_by}:${pair.waited}` : `rank:${rank}`;
+  }
+};

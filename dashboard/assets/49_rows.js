@@ -1,0 +1,54 @@
+/* Rows of the timeline: ranks in the order asked for, or hosts where there are too many ranks. */
+"use strict";
+
+Cascade.rows = (() => {
+  const MOST_RANKS = 128; // above it rows are hosts
+
+  function weights(view, lookup) {
+    if (view.sort === "violations") return lookup.num_violations;
+    const name = `${view.sort}_s`;
+    return new Map([...lookup.waits].map(([rank, row]) => [rank, row[name] || 0]));
+  }
+
+  /** [{label, ranks}] in order of display. */
+  function rows(view, lookup) {
+    const { ranks } = view.story;
+    const hosts = new Map();
+    for (const rank of ranks) {
+      const host = lookup.hosts.get(rank) || "";
+      if (!hosts.has(host)) hosts.set(host, []);
+      hosts.get(host).push(rank);
+    }
+    const folded = ranks.length > MOST_RANKS && hosts.size > 1;
+    const all = folded
+      ? [...hosts].map(([host, members]) => ({ label: host || "host unknown", ranks: members }))
+      : ranks.map((rank) => ({ label: `rank ${rank}`, ranks: [rank] }));
+    if (view.sort !== "id") {
+      const weight = weights(view, lookup);
+      const sum = (row) => row.ranks.reduce((total, rank) => total + (weight.get(rank) || 0), 0);
+      const sums = new Map(all.map((row) => [row, sum(row)]));
+      all.sort((x, y) => sums.get(y) - sums.get(x) || x.ranks[0] - y.ranks[0]);
+    }
+    return all;
+  }
+
+  /** Pixels per row: comfortable while few, never under 3. */
+  function rowHeight(num) {
+    if (num < 24) return 18;
+    if (num < 64) return 12;
+    return num <= 128 ? 6 : 3;
+  }
+
+  return Object.assign(rows, { rowHeight });
+})();
+
+/** Every lane, in order of display. */
+Cascade.timelineLanes = (timeline) => {
+  const { FleetLane, MarksLane, RegimeLane, BusyLane, WaitLane, DebtLane } = Cascade.lanes;
+  return [
+    new FleetLane(timeline), new MarksLane(timeline), new RegimeLane(timeline),
+    new BusyLane(timeline, "gpu", "GPU utilisation"), new BusyLane(timeline, "cpu", "Process CPU busy"),
+    new WaitLane(timeline, "waited", "Waited at barriers"), new WaitLane(timeline, "caused", "Caused waiting"),
+    new DebtLane(timeline),
+  ];
+};

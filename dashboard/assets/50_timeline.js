@@ -1,0 +1,346 @@
+/* Cascade.timeline(element, {source, view, offline}): lanes on one time axis with one cursor.
+ *
+ * Two canvases lie on each other: the lower holds lanes and is drawn when data or window change, the
+ * upper holds what moves with mouse and cursor. Both are drawn at most once a frame, and only when dirty.
+ * The canvas is as high as what is in sight; a spacer below it gives the native scrollbar.
+ */
+"use strict";
+
+Cascade.Timeline = class Timeline {
+  static SLOW_MS = 4; // an answer dearer than this is not made in every frame of a zoom
+  static RESTED_MS = 90;
+
+  constructor(element, { source, view, offline = false }) {
+    const { el } = Cascade;
+    Object.assign(this, { element, source, view, offline, dirty: 0, frame: 0, offs: [], regimeCache: new Map(), costs: [] });
+    this.base = el("canvas", { class: "ct-base", attrs: { "aria-hidden": "true" } });
+    this.overlay = el("canvas", {
+      class: "ct-overlay",
+      attrs: { tabindex: "0", role: "application", "aria-roledescription": "timeline", "aria-label": "Timeline of the run" },
+    });
+    this.card = el("div", { class: "ct-card", attrs: { hidden: true } });
+    this.sticky = el("div", { class: "ct-sticky" }, this.base, this.overlay);
+    this.spacer = el("div", { class: "ct-spacer" });
+    this.scroller = el("div", { class: "ct-scroll" }, this.sticky, this.spacer);
+    this.said = el("div", { class: "ct-said", attrs: { "aria-live": "polite" } });
+    this.empty = el("div", { class: "ct-empty", text: "Reading the run" });
+    this.frameNode = el("div", { class: "ct-frame" }, this.scroller, this.card, this.empty);
+    this.toolbar = new Cascade.Toolbar(this);
+    this.root = el("section", { class: "ct-timeline", attrs: { "aria-label": "Timeline" } }, this.toolbar.root, this.frameNode, this.said);
+    element.append(this.root);
+    if (!document.documentElement.dataset.theme) Cascade.applyTheme(view.theme);
+    this.tokens = Cascade.tokens(this.root);
+    this.overview = new Cascade.lanes.Overview(this);
+    this.lanes = Cascade.timelineLanes(this);
+    this.tiles = new Cascade.Tiles(source, () => this.touch(3));
+    this.sums = new Cascade.WindowSums(this);
+    this.rows = [];
+    this.rowsKey = "";
+    this.listen();
+    this.resize();
+    this.storyChanged();
+    this.pointer = new Cascade.Pointer(this);
+    this.link = Cascade.permalink(view, { offline }); // before the first story comes
+    this.offs.push(Cascade.keys(view, { timeline: this }), () => this.link.destroy());
+    this.watcher = Cascade.watch(source, view, { offline });
+  }
+
+  listen() {
+    const { view } = this;
+    const on = (name, action) => this.offs.push(view.on(name, action));
+    on("story", () => this.storyChanged());
+    on("window", () => this.moved());
+    on("pulse", () => { this.sums.moved(); this.touch(3); });
+    for (const name of ["filter", "lanes", "sort", "group", "extent"]) on(name, () => this.arrange());
+    on("clock", () => this.touch());
+    for (const name of ["cursor", "hover", "select", "area", "flags"]) on(name, () => this.touch(1));
+    on("cursor", Cascade.throttle(() => this.say(), 1000));
+    on("theme", (theme) => Cascade.applyTheme(theme));
+    this.resizes = new ResizeObserver(() => this.resize());
+    this.resizes.observe(this.frameNode);
+    this.themes = new MutationObserver(() => this.restyle());
+    this.themes.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+    this.media = matchMedia("(prefers-color-scheme: dark)");
+    this.onMedia = () => view.theme === "auto" && Cascade.applyTheme("auto");
+    this.media.addEventListener("change", this.onMedia);
+    this.scroller.addEventListener("scroll", () => this.touch(), { passive: true });
+  }
+
+  destroy() {
+    for (const off of this.offs) off();
+    this.resizes.disconnect();
+    this.themes.disconnect();
+    this.media.removeEventListener("change", this.onMedia);
+    cancelAnimationFrame(this.frame);
+    clearTimeout(this.rest);
+    this.tiles.stop();
+    this.sums.stop();
+    this.watcher.stop();
+    this.root.remove();
+  }
+
+  restyle() {
+    this.tokens = Cascade.tokens(this.root);
+    this.touch();
+  }
+
+  get story() {
+    return this.view.story;
+  }
+
+  get lookup() {
+    return Cascade.lookup(this.view.story);
+  }
+
+  storyChanged() {
+    this.regimeCache.clear();
+    this.arrange();
+  }
+
+  // --- geometry ----------------------------------------------------------------------------------
+
+  resize() {
+    const width = this.scroller.clientWidth;
+    const ratio = window.devicePixelRatio || 1;
+    if (width === this.width && ratio === this.ratio) return;
+    const narrow = width < 720;
+    Object.assign(this, { width, ratio, left: narrow ? 112 : 168, right: narrow ? 56 : 84 });
+    this.plotWidth = Math.max(50, width - this.left - this.right);
+    this.arrange();
+  }
+
+  /** Which lanes are where; sets the canvas to the height that this takes, as far as it is in sight. */
+  arrange() {
+    this.toolbar.refresh();
+    const { story, view } = this;
+    const ready = Boolean(story && story.ranks.length);
+    this.empty.hidden = ready;
+    this.scroller.hidden = !ready;
+    if (!ready) {
+      this.empty.textContent = story
+        ? "No rank has sent a row yet. This fills by itself as soon as one does."
+        : "Reading the run";
+      return;
+    }
+    if (!this.width) this.resize();
+    this.rows = Cascade.rows(view, this.lookup);
+    this.rowsKey = `${view.sort} ${this.rows.map((row) => row.ranks.join("+")).join(" ")}`;
+    this.rowHeight = Cascade.rows.rowHeight(this.rows.length);
+    const hidden = view.lanes ? view.lanes.hidden : [];
+    this.shown = this.lanes.filter((lane) => !hidden.includes(lane.name));
+    let top = this.overview.height + this.overview.axisHeight;
+    for (const lane of this.shown.filter((one) => one.pinned)) {
+      lane.top = top;
+      top += lane.height();
+    }
+    this.sightTop = top;
+    for (const lane of this.shown.filter((one) => !one.pinned)) {
+      lane.top = top;
+      top += lane.height();
+    }
+    const full = top + 4;
+    const most = Math.max(360, Math.round(window.innerHeight * 0.74));
+    const height = Math.min(full, most);
+    const key = `${this.width} ${height} ${this.ratio}`;
+    if (key !== this.sizeKey) {
+      this.sizeKey = key;
+      this.height = height;
+      this.scroller.style.height = `${height}px`;
+      for (const canvas of [this.base, this.overlay]) {
+        canvas.width = Math.round(this.width * this.ratio);
+        canvas.height = Math.round(height * this.ratio);
+        canvas.style.width = `${this.width}px`;
+        canvas.style.height = `${height}px`;
+      }
+    }
+    this.spacer.style.height = `${full}px`;
+    this.touch();
+  }
+
+  x(t) {
+    return this.left + ((t - this.view.a) / (this.view.b - this.view.a)) * this.plotWidth;
+  }
+
+  time(x) {
+    return this.view.a + ((x - this.left) / this.plotWidth) * (this.view.b - this.view.a);
+  }
+
+  /** Top of a lane on the canvas, scrolled. */
+  topOf(lane) {
+    return lane.pinned ? lane.top : lane.top - this.scroller.scrollTop;
+  }
+
+  /** The lane under y of the canvas, or null. */
+  laneAt(y) {
+    const pinned = y < this.sightTop;
+    const at = pinned ? y : y + this.scroller.scrollTop;
+    return this.shown.find((lane) => lane.pinned === pinned && at >= lane.top && at < lane.top + lane.height()) || null;
+  }
+
+  font(size, weight = 400) {
+    return `${weight} ${size}px ${this.tokens.font}`;
+  }
+
+  /** Text no wider than `width`, with an ellipsis where it was cut. */
+  cut(context, text, width) {
+    if (context.measureText(text).width <= width) return text;
+    let low = 0;
+    let high = text.length;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (context.measureText(`${text.slice(0, middle)}…`).width <= width) low = middle;
+      else high = middle - 1;
+    }
+    return low ? `${text.slice(0, low)}…` : "";
+  }
+
+  // --- regimes of the window, each computed once -------------------------------------------------
+
+  get columns() {
+    return Math.max(1, Math.round(this.plotWidth * this.ratio));
+  }
+
+  /** The answer for this window and these rows, computed when it is not the one at hand. While the window
+   * moves, an answer that is slow to make (very many intervals) is used again, stretched: pixels.a, .b. */
+  remember(name, which, make) {
+    const { view } = this;
+    const key = `${this.columns} ${view.group} ${which} ${this.rowsKey}`;
+    const kept = this.regimeCache.get(name);
+    const same = kept && kept.key === key;
+    if (same && kept.pixels.a === view.a && kept.pixels.b === view.b) return kept.pixels;
+    const near = same && kept.pixels.a < view.b && kept.pixels.b > view.a;
+    if (near && this.rest && kept.cost > Timeline.SLOW_MS) return kept.pixels;
+    const [compute, rows] = make();
+    const began = performance.now();
+    const pixels = compute(this.lookup.regimes, rows, view.group, view.a, view.b, this.columns);
+    Object.assign(pixels, { a: view.a, b: view.b });
+    this.regimeCache.set(name, { key, pixels, cost: performance.now() - began });
+    return pixels;
+  }
+
+  /** Drawing an answer was dear as well. */
+  alsoCost(name, ms) {
+    this.regimeCache.get(name).cost += ms;
+  }
+
+  fleetPixels() {
+    return this.remember("fleet", "", () => [Cascade.regimePixels, [this.story.ranks]]);
+  }
+
+  /** Bodies and edges of the rows [first, end) on screen. */
+  rowBodies(first, end) {
+    const rows = () => this.rows.slice(first, end).map((row) => row.ranks);
+    return this.remember("rows", `${first} ${end}`, () => [Cascade.regimeBodies, rows()]);
+  }
+
+  /** The column that t falls into. */
+  pixelOf(t) {
+    return Cascade.clamp(Math.floor(((t - this.view.a) / this.view.span) * this.columns), 0, this.columns - 1);
+  }
+
+  /** Regimes of one set of ranks in the one pixel that t falls into. */
+  onePixel(ranks, t) {
+    const { view } = this;
+    const pixel = view.span / this.columns;
+    const from = view.a + this.pixelOf(t) * pixel;
+    return Cascade.regimePixels(this.lookup.regimes, [ranks], view.group, from, from + pixel, 1);
+  }
+
+  // --- frames ------------------------------------------------------------------------------------
+
+  moved() {
+    this.sums.moved();
+    clearTimeout(this.rest);
+    this.rest = setTimeout(() => {
+      this.rest = 0;
+      this.touch(3);
+    }, Timeline.RESTED_MS);
+    this.touch(3);
+  }
+
+  /** Asks for a frame: 7 = everything, 3 = all but the titles at the left, 1 = only what lies above the lanes. */
+  touch(layers = 7) {
+    this.dirty |= layers;
+    if (!this.frame) this.frame = requestAnimationFrame(() => this.draw());
+  }
+
+  draw() {
+    this.frame = 0;
+    const dirty = this.dirty;
+    this.dirty = 0;
+    if (!this.story || !this.shown || !this.width || this.scroller.hidden) return;
+    const began = performance.now();
+    if (dirty & 2) {
+      this.wantTiles();
+      this.drawBase(Boolean(dirty & 4));
+    }
+    Cascade.drawOverlay(this);
+    this.costs.push(performance.now() - began);
+    if (this.costs.length > 600) this.costs.shift();
+  }
+
+  wantTiles() {
+    const { view } = this;
+    const lanes = ["waited", "caused", "gpu", "cpu"].filter((name) => {
+      const lane = this.shown.find((one) => one.name === name);
+      return lane && !lane.folded && lane.isMeasured !== false;
+    });
+    const version = view.pulse ? view.pulse.tiles_version : "";
+    this.tiles.want(view.a, view.b, Math.min(8192, this.columns), lanes, null, version);
+  }
+
+  /** withGutter: titles and labels too; a window that moves leaves them as they are. */
+  drawBase(withGutter) {
+    const context = this.base.getContext("2d");
+    const { tokens, width, height } = this;
+    const from = withGutter ? 0 : this.left;
+    this.drawsGutter = withGutter;
+    context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    context.save();
+    context.beginPath();
+    context.rect(from, 0, width - from, height);
+    context.clip();
+    context.fillStyle = tokens["bg-raised"];
+    context.fillRect(from, 0, width, height);
+    context.save();
+    context.beginPath();
+    context.rect(from, this.sightTop, width - from, height - this.sightTop);
+    context.clip();
+    for (const lane of this.shown) {
+      const y = this.topOf(lane);
+      if (!lane.pinned && y < height && y + lane.height() > this.sightTop) lane.draw(context, y);
+    }
+    context.restore();
+    this.overview.draw(context);
+    this.overview.drawAxis(context, this.overview.height);
+    for (const lane of this.shown.filter((one) => one.pinned)) lane.draw(context, lane.top);
+    if (this.scroller.scrollTop > 0) {
+      context.fillStyle = tokens.line;
+      context.fillRect(0, this.sightTop - 1, width, 1);
+    }
+    context.restore();
+  }
+
+  /** The reading at the cursor in one sentence, for those who listen. */
+  sentence() {
+    const { view, story } = this;
+    if (!story) return "Timeline of the run";
+    const notes = this.shown.filter((lane) => ["fleet", "regime", "gpu", "cpu", "debt"].includes(lane.name))
+      .map((lane) => [lane.title, lane.note(view.t)]).filter(([, note]) => note);
+    const said = notes.map(([title, note]) => `${title}: ${note}`).join(". ");
+    return `Cursor at ${Cascade.format.time(view.t, view)}. ${said}`;
+  }
+
+  say() {
+    if (!this.story || !this.shown) return;
+    const text = this.sentence();
+    this.overlay.setAttribute("aria-label", `Timeline. ${text}`);
+    if (document.activeElement === this.overlay && !this.view.playing && !this.view.follow) this.said.textContent = text;
+  }
+};
+
+/** Builds the timeline inside element; gives {destroy, timeline}. Starts the view's watcher. */
+Cascade.timeline = (element, options) => {
+  const timeline = new Cascade.Timeline(element, options);
+  return { timeline, destroy: () => timeline.destroy() };
+};

@@ -1,0 +1,200 @@
+/* Panel "verdict": the verdict line first, the facts of the run, what was checked, what comes next. */
+"use strict";
+
+Cascade.panels.verdict = (() => {
+  const { el, replace, format, ui } = Cascade;
+  const STALE_AFTER_S = 10;
+
+  /** What is still being worked out, in words; the lanes concerned say it too. */
+  function building(view) {
+    const now = view.pulse && view.story.run.state !== "waiting" ? view.pulse.building : null;
+    return now ? el("span", { class: "cr-badge" }, ui.icon("ring"), el("span", { text: `${now.what}: ${Math.round(now.share * 100)}%` })) : null;
+  }
+
+  function badge(view) {
+    const { story, pulse } = view;
+    const state = (pulse && pulse.state) || story.run.state;
+    if (view.problem && (state === "live" || state === "waiting")) {
+      return el("span", { class: "cr-badge cr-badge-stale" }, ui.icon("warn"), el("span", { text: "out of reach" }));
+    }
+    if (state === "live") {
+      const age = pulse && pulse.last_row_age_s !== null && pulse.last_row_age_s !== undefined ? pulse.last_row_age_s : null;
+      const stale = age !== null && age > STALE_AFTER_S;
+      const rate = pulse && pulse.rows_per_s > 0 && !stale ? `, ${format.count(pulse.rows_per_s)} rows/s` : "";
+      const text = age === null ? "live" : `live, last row ${age < 1 ? "under 1 s" : format.seconds(age)} ago${rate}`;
+      return el("span", { class: `cr-badge ${stale ? "cr-badge-stale" : "cr-badge-live"}` }, ui.icon(stale ? "warn" : "ring"), el("span", { text }));
+    }
+    const words = {
+      waiting: "waiting for the first row", ended: "ended", unclean: "ended without a clean end",
+    };
+    const shape = state === "unclean" ? "warn" : state === "ended" ? "check" : "ring";
+    return el("span", { class: `cr-badge${state === "unclean" ? " cr-badge-stale" : ""}` }, ui.icon(shape), el("span", { text: words[state] || state }));
+  }
+
+  function line(story) {
+    const { verdict } = story;
+    const of = ui.verdict(verdict.state);
+    return [
+      ui.icon(of.shape, of.tone),
+      el("span", { class: `cr-verdict-word cr-tone-${of.tone}`, text: of.word }),
+      el("span", { class: "cr-verdict-text", text: verdict.sentence, attrs: { "aria-live": "polite" } }),
+    ];
+  }
+
+  /** Share of the time of all ranks in each regime of one group: [S, C, E], sums to 1 (or all 0). */
+  function shares(regimes, group) {
+    const sum = [0, 0, 0];
+    for (let i = 0; i < regimes.regime.length; i += 1) {
+      if (regimes.group[i] === group) sum[regimes.regime[i]] += Math.max(0, regimes.end_ns[i] - regimes.start_ns[i]);
+    }
+    const total = sum[0] + sum[1] + sum[2];
+    return total ? sum.map((part) => part / total) : sum;
+  }
+
+  /** Percentages with `places` decimals that sum to exactly 100: the largest remainders get the rest. */
+  function roundTo100(parts, places = 1) {
+    const unit = 10 ** places;
+    const exact = parts.map((part) => part * 100 * unit);
+    const whole = exact.map(Math.floor);
+    let rest = Math.round(exact.reduce((a, b) => a + b, 0)) - whole.reduce((a, b) => a + b, 0);
+    const order = exact.map((value, i) => [value - whole[i], i]).sort((x, y) => y[0] - x[0]);
+    for (const [, i] of order) {
+      if (rest <= 0) break;
+      whole[i] += 1;
+      rest -= 1;
+    }
+    return whole.map((value) => value / unit);
+  }
+
+  function shareFact(view, offline) {
+    const { story, group } = view;
+    const parts = shares(story.regimes, group);
+    if (!parts.some((part) => part > 0)) return fact(Cascade.word("regime", "Regimes"), "no row yet");
+    const percents = roundTo100(parts);
+    const words = [];
+    const bar = el("span", { class: "cr-shares", attrs: { "aria-hidden": "true" } });
+    Cascade.REGIMES.forEach((name, i) => {
+      if (!parts[i]) return;
+      const piece = el("span", { class: `cr-bg-${ui.CLASS_OF[name]}` });
+      piece.style.flex = `${parts[i]} 0 2px`;
+      bar.append(piece);
+      // A part that is there is never rounded to nothing, nor the whole to all.
+      const text = percents[i] === 0 ? "<0.1%" : percents[i] === 100 && parts[i] < 1 ? ">99.9%" : `${percents[i].toFixed(1)}%`;
+      words.push(`${name} ${text}`);
+    });
+    const title = el("span", {}, Cascade.word("regime", "Time in each regime"), story.groups.length > 1 ? ` (${group})` : "");
+    return fact(title, el("span", {}, words.join(", "), ui.sqlLink(story, "regime_share", offline, "the regime shares"), bar));
+  }
+
+  function wasteFact(view, offline) {
+    const { waits } = view.story;
+    const title = Cascade.word("wasted barrier time", "Wasted at barriers");
+    if (!waits) return fact(title, "not known yet");
+    if (waits.refused) return fact(title, "not measured", waits.refused);
+    const wasted = waits.exposed_rank_s === null || waits.exposed_rank_s === undefined ? waits.total_rank_s : waits.exposed_rank_s;
+    const base = waits.share_pct > 0 ? waits.total_rank_s / (waits.share_pct / 100) : null;
+    const of = base ? `${format.percent(waits.share_pct / 100)} of ${format.number(base)} rank-seconds` : "";
+    return fact(title, el("span", {}, `${format.number(wasted)} `, Cascade.word("rank-seconds"), ui.sqlLink(view.story, "waits", offline, "the waits")),
+      [of, waits.source === "provisional" ? "provisional" : ""].filter(Boolean).join(", "));
+  }
+
+  function debtFact(view, offline) {
+    const { debts } = view.story;
+    const open = debts.filter((debt) => debt.closed_ns === null).length;
+    const text = debts.length ? `${format.count(debts.length)} opened, ${open ? `${format.count(open)} open` : "none open"}` : "none";
+    return fact(Cascade.word("debt", "Debt"), el("span", {}, text, ui.sqlLink(view.story, "debts", offline, "the debts")));
+  }
+
+  function fact(title, value, small) {
+    return el("div", { class: "cr-fact" },
+      el("dt", {}, title),
+      el("dd", {}, value, small ? el("small", { text: ` ${small}` }) : null));
+  }
+
+  function facts(view, offline) {
+    const { story } = view;
+    const { run } = story;
+    const mode = Object.hasOwn(Cascade.words, run.mode) ? Cascade.word(run.mode) : run.mode;
+    const num = `${format.count(story.ranks.length)}${story.missing.length ? ` of ${format.count(run.world_size)}` : ""}`;
+    return [
+      fact("Run", run.name || run.run_id, run.name && run.name !== run.run_id ? run.run_id : ""),
+      fact("Mode", el("span", {}, mode, run.policy ? el("small", { text: `, policy ${run.policy}` }) : null)),
+      fact("Ranks", num),
+      fact("Duration", format.duration(story.t1_ns), `${format.count(run.num_rows)} rows`),
+      shareFact(view, offline),
+      wasteFact(view, offline),
+      debtFact(view, offline),
+      fact(Cascade.word("violation", "Violations"), el("span", {}, format.count(story.verdict.num_violations), ui.sqlLink(story, "violations", offline, "the violations"))),
+    ];
+  }
+
+  function checks(story) {
+    const ORDER = ["violated", "unknown", "ok", "not_checked"];
+    const rows = [...story.verdict.checks].sort((x, y) => ORDER.indexOf(x.verdict) - ORDER.indexOf(y.verdict));
+    const count = (name) => rows.filter((row) => row.verdict === name).length;
+    const summary = ORDER.filter(count).map((name) => `${count(name)} ${ui.verdict(name).word}`).join(", ");
+    return el("details", {},
+      el("summary", { text: `What was checked: ${summary}` }),
+      story.verdict.detail.map((text) => el("p", { text })),
+      ui.scroll("What was checked", ui.table(
+        [{ label: "Code" }, { label: "Rule" }, { label: "Verdict" }, { label: "Checked", num: true }, { label: "Violations", num: true }, { label: "Why", wrap: true }],
+        rows.map((c) => [c.code, c.name, ui.sign(ui.verdict(c.verdict)), format.count(c.num_checked), format.count(c.num_violations), c.reason]),
+      )));
+  }
+
+  Object.assign(Cascade.ui, { shares, roundTo100 });
+
+  return function verdict(element, { view, offline = false }) {
+    const top = el("div", { class: "cr-verdict-line" });
+    const badges = el("div", { class: "cr-badges" });
+    const list = el("dl", { class: "cr-facts" });
+    const details = el("div", { class: "cr-checks" });
+    const heading = el("h2", { class: "cr-sr", text: "Verdict", attrs: { id: "cascade-h-verdict" } });
+    const root = el("section", { class: "cr-panel", attrs: { "aria-labelledby": "cascade-h-verdict" } }, heading, top, list, details);
+    const { keep, destroy } = ui.cleanup(root);
+    let told = "";
+
+    function badgeAgain() {
+      if (view.story) replace(badges, building(view), badge(view));
+    }
+
+    function draw() {
+      const { story } = view;
+      if (!story) {
+        replace(top, ui.icon("ring", "dim"), el("span", { class: "cr-verdict-text", text: "Reading the run…" }));
+        list.hidden = details.hidden = true;
+        return;
+      }
+      const waiting = story.run.state === "waiting";
+      // The sentence is announced when it changes, not at each refresh.
+      const said = `${story.verdict.state}|${story.verdict.sentence}|${waiting}`;
+      if (said !== told) replace(top, waiting ? waitingLine() : line(story), badges);
+      told = said;
+      badgeAgain();
+      list.hidden = waiting;
+      if (!waiting) replace(list, facts(view, offline));
+      const wasOpen = details.querySelector("details") && details.querySelector("details").open;
+      details.hidden = waiting || !story.verdict.checks.length;
+      if (!details.hidden) {
+        replace(details, checks(story));
+        details.querySelector("details").open = wasOpen === true;
+      }
+    }
+
+    function waitingLine() {
+      return [
+        ui.icon("ring", "dim"),
+        el("span", { class: "cr-verdict-text" }, "Waiting for the first row. Send a job with ",
+          el("code", { class: "cr-code", text: `cascade run --collector ${window.location.origin} SCRIPT` }), "."),
+      ];
+    }
+
+    keep(view.on("story", () => ui.redraw(root, draw)));
+    keep(view.on("pulse", badgeAgain));
+    keep(view.on("problem", badgeAgain));
+    keep(view.on("group", draw));
+    draw();
+    element.append(root);
+    return { destroy };
+  };
+})();

@@ -1,0 +1,122 @@
+/* Cascade.tables: pictures as tables, for readers of tables, screen readers and other programs. */
+"use strict";
+
+Cascade.tables = (() => {
+  const { el, replace, format, ui } = Cascade;
+  const MOST_ROWS = 500;
+
+  /** One field of a CSV file; a text that a spreadsheet would take for a formula gets a quote mark first. */
+  function field(value) {
+    let text = value === null || value === undefined ? "" : String(value);
+    if (typeof value === "string" && /^[=+\-@\t\r]/.test(text)) text = `'${text}`;
+    return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
+  }
+
+  function csv(columns, rows) {
+    return `${[columns, ...rows].map((row) => row.map(field).join(",")).join("\r\n")}\r\n`;
+  }
+
+  const known = (value) => (value === null || value === undefined ? "–" : value);
+  const percent = (value) => (value === null || value === undefined ? "not measured" : `${format.number(value)}%`);
+
+  /** Shares of the three regimes in words; they sum to 100 %, or "no row" where nobody was there. */
+  function shareTexts(shares) {
+    const parts = Cascade.REGIMES.map((name) => shares[name] || 0);
+    const total = parts.reduce((a, b) => a + b, 0);
+    if (!total) return ["no row", "", ""];
+    return ui.roundTo100(parts.map((part) => part / total), 2).map((value) => `${value.toFixed(2)}%`);
+  }
+
+  function rankTable(answer) {
+    const columns = [
+      { label: "Rank", word: "rank" }, ...Cascade.REGIMES.map((name) => ({ label: name, word: name, num: true })),
+      { label: "Waited", word: "waited", num: true }, { label: "Caused", word: "caused", num: true },
+      { label: "GPU median", num: true }, { label: "GPU minimum", num: true }, { label: "CPU median", num: true },
+    ];
+    const rows = answer.by_rank.map((row) => [
+      row.rank, ...shareTexts(row.regimes), seconds(row.waited_s), seconds(row.caused_s),
+      percent(row.gpu_median), percent(row.gpu_min), percent(row.cpu_median),
+    ]);
+    if (answer.by_rank.length > 1) rows.push(["all ranks", ...shareTexts(answer.regime_share), ...total(answer), "", "", ""]);
+    return ui.table(columns, rows, { empty: "no rank has a row in this window" });
+  }
+
+  const seconds = (value) => (value === null || value === undefined ? "–" : format.seconds(value));
+
+  function total(answer) {
+    return ["waited_s", "caused_s"].map((name) => {
+      const values = answer.by_rank.map((row) => row[name]).filter((value) => value !== null && value !== undefined);
+      return values.length ? format.seconds(values.reduce((a, b) => a + b, 0)) : "–";
+    });
+  }
+
+  function rankCsv(answer) {
+    const names = ["rank", ...Cascade.REGIMES.map((name) => `share_${name}`), "waited_s", "caused_s", "gpu_median_pct", "gpu_min_pct", "cpu_median_pct"];
+    return csv(names, answer.by_rank.map((row) => [
+      row.rank, ...Cascade.REGIMES.map((name) => row.regimes[name] || 0), row.waited_s, row.caused_s, row.gpu_median, row.gpu_min, row.cpu_median,
+    ]));
+  }
+
+  /** Walks, marks and debts inside [a, b], in time. */
+  function happenings(story, a, b) {
+    const rows = [
+      ...story.walks.map((walk) => ({ at_ns: walk.at_ns, kind: "walk", who: walk.group, text: walk.sentence })),
+      ...story.marks.filter((mark) => mark.kind !== "transition").map((mark) => ({ at_ns: mark.at_ns, kind: mark.kind, who: ui.actor(mark.rank, mark.incarnation), text: mark.sentence })),
+      ...story.debts.map((debt) => ({ at_ns: debt.opened_ns, kind: "debt opened", who: ui.actor(debt.rank, 0), text: `${debt.id}: gave up ${debt.relaxed || "a guarantee"} on ${debt.object || "every object"}` })),
+      ...story.debts.filter((debt) => debt.closed_ns !== null).map((debt) => ({ at_ns: debt.closed_ns, kind: debt.fate === "written_off" ? "debt written off" : "debt settled", who: ui.actor(debt.rank, 0), text: debt.id })),
+    ];
+    return rows.filter((row) => a <= row.at_ns && row.at_ns <= b).sort((x, y) => x.at_ns - y.at_ns);
+  }
+
+  /** A dialog with a title, a close button and a place for content. */
+  function dialog(title) {
+    const body = el("div", { class: "cr-body" });
+    const head = el("div", { class: "cr-head" }, el("h2", { text: title, attrs: { id: "cascade-dialog-title" } }));
+    const box = el("dialog", { class: "cr-dialog", attrs: { "aria-labelledby": "cascade-dialog-title" } }, head, body);
+    const back = document.activeElement;
+    const close = ui.button("Close", () => box.close());
+    head.append(el("span", { class: "cr-push cr-row" }, close));
+    box.addEventListener("close", () => {
+      box.remove();
+      if (back && back.isConnected) back.focus();
+    });
+    // Keys typed here are not for the timeline.
+    box.addEventListener("keydown", (event) => event.stopPropagation());
+    box.addEventListener("click", (event) => event.target === box && box.close());
+    document.body.append(box);
+    box.showModal();
+    return { box, body, tools: head.lastChild, close };
+  }
+
+  /** The timeline's window as tables: by rank, and what happened. Resolves when the numbers are there. */
+  async function timeline(view, source) {
+    const [a, b] = [Math.max(0, Math.round(view.a)), Math.min(Math.max(view.t1, 1), Math.round(view.b))];
+    const { story } = view;
+    const { box, body, tools, close } = dialog("Timeline as a table");
+    const from_to = `From ${format.time(a, view)} to ${format.time(b, view)} (${format.duration(Math.max(0, b - a))})`;
+    replace(body, el("p", { text: from_to }), el("p", { class: "cr-dim", text: "Reading the numbers…", attrs: { role: "status" } }));
+    let answer;
+    try {
+      answer = await source.window(a, b);
+    } catch (error) {
+      replace(body, el("p", { text: from_to }), el("p", { class: "cr-error", text: `The numbers did not come: ${error.message}`, attrs: { role: "alert" } }));
+      return box;
+    }
+    const happened = happenings(story, a, b);
+    const more = happened.length > MOST_ROWS ? `, showing ${MOST_ROWS} of ${format.count(happened.length)}` : "";
+    replace(body,
+      el("p", { text: from_to }),
+      el("h3", { text: "By rank" }), ui.scroll("By rank", rankTable(answer)),
+      el("h3", { text: `What happened${more}` }),
+      ui.scroll("What happened", ui.table(
+        [{ label: "Time" }, { label: "What" }, { label: "Who" }, { label: "In words", wrap: true }],
+        happened.slice(0, MOST_ROWS).map((row) => [format.time(row.at_ns, view), row.kind, known(row.who), row.text]),
+        { empty: "nothing is marked in this window" },
+      )));
+    tools.insertBefore(ui.copy("Copy as CSV", () => rankCsv(answer)), close);
+    tools.insertBefore(ui.button("Save as CSV", () => ui.download(`${story.run.run_id}-${a}-${b}.csv`, rankCsv(answer), "text/csv")), close);
+    return box;
+  }
+
+  return { timeline, csv, happenings, dialog };
+})();

@@ -1,0 +1,72 @@
+/* Cascade.mount: the view of one run inside an element, from the verdict down to the waits. */
+"use strict";
+
+Cascade.mount = (() => {
+  const { el } = Cascade;
+
+  /**
+   * mount(element, {source, view, offline}) -> {view, destroy()}.
+   * source: answers story, pulse, state, tile, window. view: a Cascade.View; made when not given.
+   * offline: a report file: no server to ask, no SQL links.
+   */
+  return function mount(element, { source, view = new Cascade.View(), offline = false }) {
+    const given = { source, view, offline };
+    const place = (name) => el("div", { class: `cr-${name}` });
+    const [verdict, side, main, below] = ["verdict", "side", "main", "below"].map(place);
+    const [state, violation, waits] = ["at-state", "at-violation", "at-waits"].map(place);
+    const root = el("div", { class: "cr-run" });
+    const parts = [];
+    // A part that cannot be drawn must not take the others with it.
+    const add = (panel, where) => {
+      try {
+        parts.push(panel(where, given));
+      } catch (error) {
+        console.error("a part of the run view failed:", error);
+        where.append(el("p", {
+          class: "cr-panel cr-body cr-error", attrs: { role: "alert" },
+          text: `This part cannot be drawn (${error.message}); the others go on. Reload the page; cascade analyze says the same in words.`,
+        }));
+      }
+    };
+    below.append(state, violation, waits);
+
+    element.append(root);
+    // Before the first row there is nothing to draw but the plan; without a violation, no place for one.
+    const arrange = () => {
+      const { story } = view;
+      const empty = story !== null && story.run.state === "waiting";
+      for (const part of [side, main, below]) part.hidden = empty;
+      below.classList.toggle("cr-has-violations", story !== null && !empty && story.violations.length > 0);
+      violation.hidden = !below.classList.contains("cr-has-violations");
+    };
+    arrange();
+    const off = view.on("story", arrange);
+    add(Cascade.panels.problem, root);
+    root.append(verdict, side, main, below);
+    add(Cascade.panels.verdict, verdict);
+    add(Cascade.panels.plan, verdict);
+    add(Cascade.panels.incidents, side);
+    if (Cascade.timeline) {
+      const timeline = el("div", { class: "cr-panel cr-timeline" });
+      main.append(timeline);
+      add(Cascade.timeline, timeline);
+    }
+    add(Cascade.panels.replay, main);
+    add(Cascade.panels.state, state);
+    add(Cascade.panels.violation, violation);
+    add(Cascade.panels.waits, waits);
+
+    const watcher = Cascade.watch(source, view, { offline });
+
+    return {
+      view,
+      ready: watcher.ready,
+      destroy() {
+        off();
+        watcher.stop();
+        for (const part of parts.reverse()) if (part && part.destroy) part.destroy();
+        root.remove();
+      },
+    };
+  };
+})();

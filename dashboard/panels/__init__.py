@@ -1,0 +1,1 @@
+"""Summary charts. One file in this folder = one chart on the waits page."""

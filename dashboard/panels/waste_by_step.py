@@ -1,0 +1,60 @@
+"""Waiting step by step: what the worst rank of each step caused, and the rest."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from dashboard.panels._panel import Figure, Panel, bars, columns, seconds_title
+
+_MOST = 600
+"""Bars; beyond that, steps are put together, which the title says."""
+
+_SQL = f"""\
+WITH spans AS (
+    SELECT greatest(1, ceil((max(step) - min(step) + 1) / {_MOST}.0))::BIGINT AS num_steps,
+           min(step) AS first
+    FROM wasted_by_step
+)
+SELECT first + (step - first) // num_steps * num_steps AS step, any_value(num_steps) AS num_steps,
+       round(sum(waited_s), 6) AS waited_s, arg_max(worst_rank, worst_s) AS worst_rank,
+       round(sum(coalesce(worst_s, 0)), 6) AS worst_s
+FROM wasted_by_step, spans
+GROUP BY 1 ORDER BY 1"""  # noqa: S608  # a constant of ours
+
+
+def _figure(table: pa.Table) -> Figure | None:
+    if table.num_rows == 0:
+        return None
+    found = columns(table)
+    rest = [max(0.0, w - x) for w, x in zip(found["waited_s"], found["worst_s"], strict=True)]
+    worst = ["nobody" if rank is None else f"rank {rank}" for rank in found["worst_rank"]]
+    num_steps = found["num_steps"][0]
+    return {
+        "data": [
+            bars(
+                "caused by the step's worst rank",
+                found["step"],
+                found["worst_s"],
+                "token:caused",
+                "step %{x}: %{customdata} caused %{y:.3f} s",
+                customdata=worst,
+            ),
+            bars("caused otherwise", found["step"], rest, "token:waited", "step %{x}: %{y:.3f} s"),
+        ],
+        "layout": {
+            "barmode": "stack",
+            "bargap": 0.05,
+            "xaxis": {"title": {"text": "step" if num_steps == 1 else f"step ({num_steps} a bar)"}},
+            "yaxis": seconds_title("waiting, all ranks"),
+        },
+    }
+
+
+PLUGIN = Panel(
+    name="waste-by-step",
+    title="Waiting by step, and the rank that caused most of it",
+    sql=_SQL,
+    figure=_figure,
+    empty="no step has a wait",
+    order=2,
+)

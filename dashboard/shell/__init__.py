@@ -1,0 +1,1 @@
+"""The pages around the picture: Dash inside the collector's app, sign-in, charts, the SQL box."""

@@ -1,0 +1,1 @@
+"""The pages. One file in this folder = one page."""

@@ -1,0 +1,71 @@
+"""All runs; where there is none, how to get one."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from dash import html
+
+from collector.storage._interface import RunSummary
+from dashboard.shell.context import Shell
+from dashboard.shell.pages._grid import column, grid, link
+from dashboard.shell.pages._page import Content, Page, notice, title
+from dashboard.shell.paths import Place, address
+from dashboard.shell.words import count, duration, moment
+
+_COLUMNS = [
+    link("name", "name", flex=2, minWidth=160),
+    column("state", width=110),
+    column("verdict", width=130),
+    column("mode", width=110),
+    column("actors", number=True, width=100, headerTooltip="ranks and host agents"),
+    column("rows", number=True, width=120),
+    column("started", "first row or trace.json", width=200),
+    column("duration", "seen for", width=120),
+    column("run_id", "run", flex=1, minWidth=140),
+]
+
+
+def _content(shell: Shell, place: Place, query: dict[str, str]) -> Content:
+    runs = shell.runs()
+    if not runs:
+        return [title("Runs"), _none()]
+    num_live = sum(run.state == "live" for run in runs)
+    said = f"{count(len(runs))} in all, {count(num_live)} live"
+    rows = [_row(run) for run in runs]
+    return [
+        title("Runs", html.Span(said, className="cs-dim")),
+        grid(rows, _COLUMNS, label="runs"),
+    ]
+
+
+def _row(run: RunSummary) -> dict[str, Any]:
+    until = run.ended_ns or (time.time_ns() if run.state == "live" else run.last_seen_ns)
+    return {
+        "name": {"text": run.name, "href": address("run", run.run_id)},
+        "state": "ended, not cleanly" if run.state != "live" and not run.clean_end else run.state,
+        "verdict": run.verdict or "not judged yet",
+        "mode": run.mode,
+        "actors": run.world_size,
+        "rows": run.num_rows,
+        "started": moment(run.first_seen_ns),
+        "duration": duration(max(0.0, (until - run.first_seen_ns) / 1e9)),
+        "run_id": run.run_id,
+    }
+
+
+def _none() -> html.Div:
+    commands = (
+        ("a real job with a real fault, here and now", "cascade demo"),
+        ("a job of your own", "cascade run --collector URL -n 4 train.py"),
+        ("a trace that was saved", "cascade push TRACE URL"),
+    )
+    return notice(
+        "This collector has no run yet. Start with:",
+        *([html.Code(command), html.Span(f"  {what}")] for what, command in commands),
+        "URL is this page's address without /dash. A run appears here with its first row.",
+    )
+
+
+PLUGIN = Page("runs", _content)

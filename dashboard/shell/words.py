@@ -1,0 +1,46 @@
+"""Numbers and times as people read them."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+_UNITS = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
+
+
+def count(number: int) -> str:
+    """1234567 as 1,234,567."""
+    return f"{number:,}"
+
+
+def moment(wall_ns: int) -> str:
+    """A moment in UTC, to the second, with the zone."""
+    return datetime.fromtimestamp(wall_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def duration(seconds: float) -> str:
+    """A duration in the two units that say most: 1 h 04 min, 3 min 20 s, 4.2 s, 250 ms."""
+    if seconds < 1:
+        return f"{seconds * 1e3:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, left = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {left:02d} s"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes:02d} min"
+    return f"{hours // 24} d {hours % 24} h"
+
+
+def ago(wall_ns: int) -> str:
+    """How long ago something was."""
+    return f"{duration(max(0.0, (time.time_ns() - wall_ns) / 1e9))} ago"
+
+
+def size(num_bytes: int) -> str:
+    """Bytes in the unit that fits."""
+    for unit, many in _UNITS:
+        if num_bytes >= many:
+            return f"{num_bytes / many:.1f} {unit}"
+    return f"{num_bytes} bytes"

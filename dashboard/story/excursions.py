@@ -1,0 +1,150 @@
+"""From leaving STRONG to being back: the fault, the walks, what was relaxed and how it was settled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from dashboard.story.facts import Facts
+from dashboard.story.model import Debt, Mark, Walk
+from dashboard.story.walks import is_end
+from dashboard.story.words import count, duration, listed, moment, sentence, who
+
+_LEVEL = {"STRONG": 0, "CAUSAL": 1, "EVENTUAL": 2}
+_FAULT_BEFORE_NS = 60_000_000_000
+"""A fault that came longer before a walk is not what led to it."""
+
+
+@dataclass
+class Excursion:
+    """One time out of STRONG of one group.
+
+    Attributes:
+        walks: the walk out, those between, and the walk back when there is one.
+        fault_ns: when the fault was seen that led to it; the first walk's time when that is unknown.
+        end_ns: when the group was back, else the end of what is known.
+        died: ranks that left the view, other than in order, meanwhile.
+    """
+
+    group: str
+    walks: list[Walk]
+    fault_ns: int
+    end_ns: int
+    is_back: bool
+    died: list[int] = field(default_factory=list)
+    debts: list[Debt] = field(default_factory=list)
+
+    @property
+    def out_ns(self) -> int:
+        """When STRONG was left."""
+        return self.walks[0].at_ns
+
+    @property
+    def span_ns(self) -> int:
+        """How long it was not STRONG."""
+        return max(0, self.end_ns - self.out_ns)
+
+    @property
+    def lowest(self) -> str:
+        """The weakest regime of it."""
+        return max((w.to_regime or "CAUSAL" for w in self.walks), key=lambda r: _LEVEL.get(r, 1))
+
+    @property
+    def num_open(self) -> int:
+        """Debts of it that nobody settled."""
+        return sum(debt.fate is None for debt in self.debts)
+
+    @property
+    def cause(self) -> str:
+        """``rank 2 died``, or the fault that was seen."""
+        if self.died:
+            return f"{who(self.died)} died"
+        return self.walks[0].fault or "a walk"
+
+    def words(self) -> str:
+        """All of it in one sentence."""
+        fault = self.walks[0].fault
+        known = f" ({fault})" if self.died and fault else ""
+        down = [w for w in self.walks if not (self.is_back and w is self.walks[-1])]
+        path = [self.walks[0].from_regime or "STRONG", *(w.to_regime or "?" for w in down)]
+        route = " to ".join(name for name, _ in groupby(path))
+        whom = "the others" if self.died else "the ranks"
+        said = f"{self.cause} at {moment(self.fault_ns)}{known}: {whom} went from {route}"
+        parts = [said, *self._debt_words()]
+        if self.is_back:
+            parts.append(f"and were back in STRONG after {duration(self.span_ns)}")
+        else:
+            parts.append(f"and have been out of STRONG for {duration(self.span_ns)}")
+        return sentence(", ".join(parts[:-1]) + " " + parts[-1])
+
+    def _debt_words(self) -> list[str]:
+        if not self.debts:
+            return []
+        settled = sum(debt.fate == "settled" for debt in self.debts)
+        off = sum(debt.fate == "written_off" for debt in self.debts)
+        fates = [
+            f"{number:,} {word}"
+            for number, word in (
+                (settled, "settled"),
+                (off, "written off"),
+                (self.num_open, "still open"),
+            )
+            if number
+        ]
+        return [f"opened {count(len(self.debts), 'debt')} ({listed(fates)})"]
+
+
+def excursions_of(
+    facts: Facts, walks: Sequence[Walk], debts: Sequence[Debt], marks: Sequence[Mark]
+) -> list[Excursion]:
+    """Every excursion of every group, in time."""
+    found = []
+    by_group: dict[str, list[Walk]] = {}
+    for walk in walks:
+        by_group.setdefault(walk.group, []).append(walk)
+    last = facts.since(facts.t1_ns)
+    for group, of_group in by_group.items():
+        for chain in _chains(of_group):
+            is_back = chain[-1].to_regime == "STRONG"
+            end = chain[-1].at_ns if is_back else last
+            found.append(Excursion(group, chain, chain[0].at_ns, end, is_back))
+    found.sort(key=lambda e: (e.out_ns, e.group))
+    faults = sorted((m for m in marks if m.kind == "health"), key=lambda m: m.at_ns)
+    gone = [m for m in marks if m.kind == "departure"]
+    for one in found:
+        one.fault_ns = _fault_ns(one, faults)
+        epochs = {walk.epoch for walk in one.walks}
+        one.died = sorted(
+            {m.rank for m in gone if one.fault_ns <= m.at_ns <= one.end_ns and m.epoch in epochs}
+        )
+        one.debts = [
+            d for d in debts if d.group == one.group and one.fault_ns <= d.opened_ns <= one.end_ns
+        ]
+    return found
+
+
+def _chains(walks: Sequence[Walk]) -> list[list[Walk]]:
+    """Walks from one that leaves STRONG to one that comes back."""
+    chains: list[list[Walk]] = []
+    current: list[Walk] | None = None
+    for walk in walks:
+        leaves = walk.to_regime not in (None, "STRONG")
+        if current is None and leaves and walk.from_regime in (None, "STRONG"):
+            current = [walk]
+            chains.append(current)
+        elif current is not None and not is_end(walk):
+            current.append(walk)
+            if walk.to_regime == "STRONG":
+                current = None
+    return chains
+
+
+def _fault_ns(excursion: Excursion, faults: Sequence[Mark]) -> int:
+    walk = excursion.walks[0]
+    before = [
+        m.at_ns
+        for m in faults
+        if m.fault == walk.fault and 0 <= walk.at_ns - m.at_ns <= _FAULT_BEFORE_NS
+    ]
+    return before[-1] if before and walk.fault else walk.at_ns

@@ -1,0 +1,163 @@
+"""All that a story is told from, as of one moment, and when to ask what again."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from cascade_runtime.vocabulary.report import Report
+from cascade_runtime.vocabulary.trace_meta import TraceMeta
+from dashboard.story.activity import Activity
+from dashboard.story.activity_keeper import ActivityKeeper
+from dashboard.story.judged_facts import JudgedFacts, read_judged
+from dashboard.story.model import WaitsPart
+from dashboard.story.provisional_waits import WaitsKeeper
+from dashboard.story.small_rows import SmallRows, read_small_rows
+from dashboard.story.source import RunSource
+
+_HOUR_NS = 3_600_000_000_000
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a run.
+
+    Attributes:
+        state: waiting, live, ended, unclean.
+        t0_ns: wall clock that the story counts from.
+        t1_ns: wall clock of the last row.
+        now_ns: wall clock of this moment.
+        activity: None while it is being found out.
+        judged: None while there is no analysis.
+        is_whole: that analysis saw every row.
+        provisional: waits as seen without an analysis.
+        is_fresh: False when a part is of a moment before, because asking it again so soon costs much.
+    """
+
+    source: RunSource
+    meta: TraceMeta
+    plan: list[str]
+    state: str
+    num_rows: int
+    t0_ns: int
+    t1_ns: int
+    now_ns: int
+    rows: SmallRows
+    activity: Activity | None
+    judged: JudgedFacts | None
+    is_whole: bool
+    problem: str | None
+    provisional: WaitsPart | None
+    is_fresh: bool
+
+    @property
+    def report(self) -> Report | None:
+        """The last analysis."""
+        return None if self.judged is None else self.judged.report
+
+    def since(self, wall_ns: int) -> int:
+        """A wall clock in ns since t0."""
+        return wall_ns - self.t0_ns
+
+
+class FactsKeeper:
+    """Finds out what has changed.
+
+    Args:
+        source: the run.
+        mono_s: the clock.
+    """
+
+    def __init__(self, source: RunSource, mono_s: Callable[[], float] = time.monotonic) -> None:
+        self._source = source
+        self._activity = ActivityKeeper(source, mono_s)
+        self._waits = WaitsKeeper(source, mono_s)
+        self._judged: JudgedFacts | None = None
+        self._rows: tuple[str, SmallRows] | None = None
+        self._asking = threading.Lock()
+
+    @property
+    def generation(self) -> int:
+        """Changes when something was found out in the background."""
+        return self._activity.generation
+
+    def building(self) -> dict[str, Any] | None:
+        """What is being found out in the background."""
+        return self._activity.building()
+
+    def state(self, num_rows: int) -> str:
+        """The run's state; see model.RunPart."""
+        meta = self._source.meta()
+        if meta.ended_ns is not None:
+            return "ended" if meta.clean_end is True else "unclean"
+        if self._source.is_open():
+            return "live" if num_rows else "waiting"
+        return "unclean"
+
+    def facts(self) -> Facts:
+        """All of it as of now."""
+        with self._asking:
+            return self._ask()
+
+    def _ask(self) -> Facts:
+        source, version = self._source, self._source.version()
+        meta, num_rows = source.meta(), source.num_rows()
+        self._judged = read_judged(source, self._judged)
+        rows, activity = self._look(version, num_rows)
+        first, last = _ends(rows, activity)
+        now_ns = time.time_ns()
+        t0 = _t0(meta, first if first is not None else meta.created_ns)
+        is_whole = self._judged is not None and source.is_judged_whole()
+        provisional = None
+        if self._judged is None and last is not None and first is not None:
+            provisional = self._waits.as_of(version, num_rows, first, last)
+        return Facts(
+            source=source,
+            meta=meta,
+            plan=source.plan(),
+            state=self.state(num_rows),
+            num_rows=num_rows,
+            t0_ns=t0,
+            t1_ns=t0 if last is None else last,
+            now_ns=now_ns,
+            rows=rows,
+            activity=activity,
+            judged=self._judged,
+            is_whole=is_whole,
+            problem=source.problem(),
+            provisional=provisional,
+            is_fresh=self._activity.is_of(version)
+            and (self._judged is not None or last is None or self._waits.is_of(version)),
+        )
+
+    def _look(self, version: str, num_rows: int) -> tuple[SmallRows, Activity | None]:
+        """Few rows and all rows' times; what is known of this version is not asked again."""
+        known = self._rows
+        if known is not None and known[0] == version:
+            return known[1], self._activity.as_of(version, num_rows, known[1])
+        if known is None or not self._source.is_live:
+            rows = read_small_rows(self._source, None if known is None else known[1])
+            activity = self._activity.as_of(version, num_rows, rows)
+        else:
+            activity = self._activity.as_of(version, num_rows, known[1])
+            counts = self._activity.counts(version)
+            rows = read_small_rows(self._source, known[1], counts)
+        self._rows = (version, rows)
+        return rows, activity
+
+
+def _t0(meta: TraceMeta, first_ns: int) -> int:
+    """The job's start where it is known and fits, else the first row."""
+    fits = meta.mode != "imported" and 0 <= first_ns - meta.created_ns <= _HOUR_NS
+    return meta.created_ns if fits else first_ns
+
+
+def _ends(rows: SmallRows, activity: Activity | None) -> tuple[int | None, int | None]:
+    """Wall clocks of the first and the last row."""
+    if activity is not None and activity.spans:
+        return activity.first_ns, activity.last_ns
+    seen = rows.points["wall_ns"].to_pylist() + [row["wall_ns"] for row in rows.faults]
+    return min(seen, default=None), max(seen, default=None)

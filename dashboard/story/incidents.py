@@ -1,0 +1,234 @@
+"""What a person should look at, worst first, each with a window of time that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dashboard.story.actors import Cast
+from dashboard.story.excursions import Excursion
+from dashboard.story.facts import Facts
+from dashboard.story.marks import gap_words
+from dashboard.story.model import Gap, Incident, Silence, ViolationPart, WaitsPart
+from dashboard.story.silence import quiet_ns
+from dashboard.story.words import count, duration, moment, plain, seconds, sentence, stopped, who
+
+MAX_INCIDENTS = 200
+MAX_EACH = 8
+"""Violations of one rule above this are one incident."""
+
+HANG_NS = 30_000_000_000
+LARGE_WAIT_PCT = 10.0
+LEAST_PAD_NS = 50_000_000
+_PAD = 0.5
+
+_SEVERITY = {"error": 0, "warning": 1, "info": 2}
+_KIND = ("violation", "hang", "loss", "excursion", "silent", "gap", "wait")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What incidents are made of."""
+
+    facts: Facts
+    cast: Cast
+    violations: Sequence[ViolationPart]
+    excursions: Sequence[Excursion]
+    silent: Sequence[Silence]
+    gaps: Sequence[Gap]
+    waits: WaitsPart | None
+
+    @property
+    def last_ns(self) -> int:
+        """The run's last row."""
+        return self.facts.since(self.facts.t1_ns)
+
+
+def incidents_of(seen: Seen) -> list[Incident]:
+    """At most MAX_INCIDENTS, worst first."""
+    found = [
+        *_violations(seen),
+        *_hang(seen),
+        *_losses(seen),
+        *(_excursion(seen, e) for e in seen.excursions),
+        *_silences(seen),
+        *_gaps(seen),
+        *_waits(seen),
+    ]
+    return sorted(found, key=_badness)[:MAX_INCIDENTS]
+
+
+def _badness(one: Incident) -> tuple[int, int, int, int]:
+    length = 0 if one.kind == "violation" else one.end_ns - one.at_ns
+    return _SEVERITY.get(one.severity, 2), _KIND.index(one.kind), -length, one.at_ns
+
+
+def _incident(
+    seen: Seen, kind: str, name: str, severity: str, at_ns: int, end_ns: int, title: str,
+    said: str, sel: str | None,
+) -> Incident:  # fmt: skip
+    pad = max(int(_PAD * (end_ns - at_ns)), LEAST_PAD_NS)
+    a, b = max(min(0, at_ns), at_ns - pad), min(max(seen.last_ns, end_ns), end_ns + pad)
+    return Incident(
+        id=f"{kind}:{name}",
+        at_ns=at_ns,
+        end_ns=end_ns,
+        severity=severity,
+        title=title,
+        sentence=said,
+        kind=kind,
+        sel=sel,
+        a_ns=a,
+        b_ns=max(b, a + 1),
+    )
+
+
+def _violations(seen: Seen) -> list[Incident]:
+    by_code: dict[str, list[ViolationPart]] = {}
+    for violation in seen.violations:
+        by_code.setdefault(violation.code, []).append(violation)
+    found = []
+    for code, those in by_code.items():
+        if len(those) > MAX_EACH:
+            found.append(_many(seen, code, those))
+            continue
+        for one in those:
+            times = [s.at_ns for s in one.steps if s.at_ns is not None]
+            at, end = min([one.at_ns, *times]), max([one.at_ns, *times])
+            title = f"{code} {one.name}"
+            said = sentence(one.sentence)
+            found.append(
+                _incident(
+                    seen, "violation", one.id, one.severity, at, end, title, said,
+                    f"violation:{one.id}",
+                )
+            )  # fmt: skip
+    return found
+
+
+def _many(seen: Seen, code: str, those: list[ViolationPart]) -> Incident:
+    first = those[0]
+    checks = [] if seen.facts.report is None else seen.facts.report.checks
+    total = max([len(those), *(c.num_violations for c in checks if c.code == code)])
+    at, end = min(v.at_ns for v in those), max(v.at_ns for v in those)
+    title = f"{code} {first.name}, {total:,} times"
+    said = f"{total:,} times, the first at {moment(at)}: {stopped(first.sentence)}"
+    severity = min((v.severity for v in those), key=lambda s: _SEVERITY.get(s, 2))
+    return _incident(
+        seen, "violation", f"{code}:all", severity, at, end, title, said, f"violation:{first.id}"
+    )
+
+
+def _hang(seen: Seen) -> list[Incident]:
+    quiet = quiet_ns(seen.facts)
+    if quiet < HANG_NS:
+        return []
+    last = seen.last_ns
+    said = f"Nothing has come from any rank for {duration(quiet)}, and the run has not ended."
+    return [
+        _incident(
+            seen, "hang", "all", "error", last, last + quiet, "Nothing comes any more", said, None
+        )
+    ]
+
+
+def _losses(seen: Seen) -> list[Incident]:
+    found, last = [], seen.last_ns
+    facts, missing = seen.facts, seen.cast.missing
+    told = facts.meta.mode != "imported" or facts.meta.clean_end is False
+    if facts.state == "unclean" and facts.num_rows and told:
+        still = [a.rank for a in seen.cast.actors if a.kind != "agent" and a.end is None]
+        of = f"; {who(still)} had not left" if still else ""
+        said = f"The run was not closed cleanly: its last row is at {moment(last)}{of}."
+        found.append(
+            _incident(seen, "loss", "end", "error", last, last, "The end is missing", said, None)
+        )
+    if missing and facts.state not in ("live", "waiting"):
+        said = f"{sentence(who(missing))[:-1]} left no row, so what they did is not known."
+        if len(missing) == 1:
+            said = said.replace("what they did", "what it did")
+        title = f"No rows of {who(missing)}"
+        found.append(_incident(seen, "loss", "ranks", "warning", 0, last, title, said, None))
+    return found
+
+
+def _excursion(seen: Seen, one: Excursion) -> Incident:
+    walk = one.walks[0]
+    bad = not one.is_back and seen.facts.state != "live"
+    cause = sentence(one.cause)[:-1]
+    title = f"{cause}: {one.lowest} for {duration(one.span_ns)}"
+    return _incident(
+        seen, "excursion", f"{one.group}:{walk.epoch}", "error" if bad and one.num_open else "warning",
+        one.fault_ns, one.end_ns, title, one.words(), f"walk:{one.group}:{walk.epoch}",
+    )  # fmt: skip
+
+
+def _silences(seen: Seen) -> list[Incident]:
+    found = []
+    by_rank: dict[int, list[Silence]] = {}
+    for silence in seen.silent:
+        by_rank.setdefault(silence.rank, []).append(silence)
+    for rank, those in by_rank.items():
+        spans = [(s.from_ns, seen.last_ns if s.to_ns is None else s.to_ns) for s in those]
+        at, end = max(spans, key=lambda span: span[1] - span[0])
+        times = "" if len(those) == 1 else f" {len(those):,} times, longest"
+        goes_on = any(s.to_ns is None for s in those)
+        said = f"Rank {rank} left no row{times} for {duration(end - at)} from {moment(at)} on" + (
+            ", and has left none since." if goes_on else "."
+        )
+        title = f"Rank {rank} silent for {duration(end - at)}"
+        found.append(
+            _incident(
+                seen, "silent", str(rank), "warning", at, max(at, end), title, said, f"rank:{rank}"
+            )
+        )
+    return found
+
+
+def _gaps(seen: Seen) -> list[Incident]:
+    by_rank: dict[int, list[Gap]] = {}
+    for gap in seen.gaps:
+        by_rank.setdefault(gap.rank, []).append(gap)
+    found = []
+    for rank, those in by_rank.items():
+        at, end = those[0].at_ns, those[-1].at_ns
+        said = gap_words(those[0])
+        if len(those) > 1:
+            known = sum(gap.num_events or 0 for gap in those)
+            said = (
+                f"{count(len(those), 'time')} events of rank {rank} are missing, {known:,} known."
+            )
+        title = f"Events of rank {rank} are missing"
+        found.append(
+            _incident(seen, "gap", str(rank), "warning", at, end, title, said, f"rank:{rank}")
+        )
+    return found
+
+
+def _waits(seen: Seen) -> list[Incident]:
+    waits = seen.waits
+    if waits is None or waits.source != "judged":
+        return []
+    if waits.chronic is not None:
+        rank, share = int(waits.chronic["rank"]), waits.chronic["share_of_steps"]
+        caused = next((r["caused_s"] for r in waits.by_rank if r["rank"] == rank), 0.0)
+        said = (
+            f"Rank {rank} made the others wait in {share:.0%} of the steps that had waits, "
+            f"{seconds(caused)} in all, summed over ranks."
+        )
+        return [
+            _incident(
+                seen, "wait", f"chronic:{rank}", "warning", 0, seen.last_ns,
+                f"Rank {rank} is a chronic straggler", said, f"rank:{rank}",
+            )
+        ]  # fmt: skip
+    if waits.share_pct < LARGE_WAIT_PCT or not waits.pairs:
+        return []
+    top = waits.pairs[0]
+    sel = f"wait:{top['caused_by']}:{top['waited']}"
+    title = f"{waits.share_pct:.0f} % of the time was waiting"
+    return [
+        _incident(
+            seen, "wait", "all", "info", 0, seen.last_ns, title, plain(waits.sentence, 400), sel
+        )
+    ]

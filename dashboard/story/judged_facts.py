@@ -1,0 +1,55 @@
+"""What the last analysis says, read once for each analysis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from cascade_runtime.vocabulary.report import Report
+from dashboard.story.source import RunSource
+
+MAX_PAIRS = 200
+
+_PAIRS = f"""
+SELECT root_rank AS caused_by, rank AS waited, count(*)::BIGINT AS num, sum(wait_ns) / 1e9 AS wait_s,
+    arg_max(cause, wait_ns) AS cause
+FROM waits WHERE root_rank IS NOT NULL AND wait_ns > 0
+GROUP BY root_rank, rank ORDER BY wait_s DESC, caused_by, waited LIMIT {MAX_PAIRS}
+"""  # noqa: S608  # a number of ours
+
+
+@dataclass(frozen=True)
+class JudgedFacts:
+    """One analysis.
+
+    Attributes:
+        judged_ns: wall clock when it was made.
+        upto_ns: wall clock of the last row that it saw; None where that is not known.
+        pairs: who made whom wait, largest first, at most MAX_PAIRS.
+        intervals: the result table regime_intervals; only of a trace that does not grow.
+    """
+
+    report: Report
+    judged_ns: int | None
+    upto_ns: int | None
+    pairs: list[dict[str, Any]]
+    intervals: pa.Table | None
+
+
+def read_judged(source: RunSource, known: JudgedFacts | None) -> JudgedFacts | None:
+    """The last analysis; the one that is known already when it is still that."""
+    report, judged_ns = source.report(), source.judged_ns()
+    if report is None:
+        return None
+    if known is not None and known.report is report and known.judged_ns == judged_ns:
+        return known
+    upto = source.query("SELECT max(end_ns) AS upto FROM regime_intervals")["upto"][0].as_py()
+    return JudgedFacts(
+        report=report,
+        judged_ns=judged_ns,
+        upto_ns=upto,
+        pairs=source.query(_PAIRS).to_pylist(),
+        intervals=None if source.is_live else source.results("regime_intervals"),
+    )

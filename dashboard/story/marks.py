@@ -1,0 +1,147 @@
+"""Single moments: walks, departures, joins, faults, gaps, violations."""
+
+from __future__ import annotations
+
+from dashboard.story.facts import Facts
+from dashboard.story.model import Gap, Mark, ViolationPart, Walk
+from dashboard.story.words import plain, sentence
+
+MAX_MARKS = 2_000
+
+_ORDER = {"error": 0, "warning": 1, "info": 2}
+_CALM = ("RECOVERY_DETECTED", "STABLE_SYNC")
+
+
+def marks_of(
+    facts: Facts, walks: list[Walk], gaps: list[Gap], violations: list[ViolationPart]
+) -> tuple[list[Mark], int]:
+    """At most MAX_MARKS, errors first and then in time; and how many there are."""
+    found = [
+        *_walks(walks),
+        *_changes(facts),
+        *_faults(facts),
+        *_gaps(gaps),
+        *_violations(violations),
+    ]
+    found.sort(key=lambda m: (_ORDER.get(m.severity, 2), m.at_ns, m.rank, m.kind))
+    return found[:MAX_MARKS], len(found)
+
+
+def gaps_of(facts: Facts) -> list[Gap]:
+    """Events that are known to be missing, in time."""
+    return [
+        Gap(
+            rank=row["rank"],
+            incarnation=row["incarnation"],
+            at_ns=facts.since(row["wall_ns"]),
+            num_events=row["num_events"],
+            reason=row["reason"],
+        )
+        for row in facts.rows.gaps
+    ]
+
+
+def _walks(walks: list[Walk]) -> list[Mark]:
+    return [
+        Mark(
+            at_ns=walk.at_ns,
+            kind="transition",
+            severity="info" if _is_climb(walk) else "warning",
+            rank=-1 if walk.proposer is None else walk.proposer,
+            incarnation=0,
+            fault=walk.fault,
+            epoch=walk.epoch,
+            sentence=walk.sentence,
+        )
+        for walk in walks
+        if walk.from_regime != walk.to_regime
+    ]
+
+
+def _is_climb(walk: Walk) -> bool:
+    return walk.from_regime == "EVENTUAL" or walk.to_regime == "STRONG"
+
+
+def _changes(facts: Facts) -> list[Mark]:
+    """Who left other than in order, and who came later."""
+    found = []
+    for row in facts.rows.changes:
+        gone = row["what"] == "departed"
+        if row["reason"] in (("finished",) if gone else ("started", None)):
+            continue
+        why = f": {plain(row['reason'], 60)}" if row["reason"] else ""
+        found.append(
+            Mark(
+                at_ns=facts.since(row["wall_ns"]),
+                kind="departure" if gone else "join",
+                severity="warning" if gone else "info",
+                rank=row["rank"],
+                incarnation=row["incarnation"],
+                fault=None,
+                epoch=row["epoch"],
+                sentence=sentence(
+                    f"rank {row['rank']} {'left' if gone else 'joined'} the view{why}"
+                ),
+            )
+        )
+    return found
+
+
+def _faults(facts: Facts) -> list[Mark]:
+    found = []
+    for row in facts.rows.faults:
+        value = "" if row["value"] is None else f" {row['value']:g}"
+        unit = f" {plain(row['unit'], 20)}" if row["unit"] else ""
+        signal = f": {plain(row['signal'], 40)}{value}{unit}" if row["signal"] else ""
+        found.append(
+            Mark(
+                at_ns=facts.since(row["wall_ns"]),
+                kind="health",
+                severity="info" if row["fault"] in _CALM else "warning",
+                rank=row["rank"],
+                incarnation=row["incarnation"],
+                fault=row["fault"],
+                epoch=row["epoch"],
+                sentence=sentence(f"{row['fault']}{signal}, rank {row['rank']}"),
+            )
+        )
+    return found
+
+
+def _gaps(gaps: list[Gap]) -> list[Mark]:
+    return [
+        Mark(
+            at_ns=gap.at_ns,
+            kind="gap",
+            severity="warning",
+            rank=gap.rank,
+            incarnation=gap.incarnation,
+            fault=None,
+            epoch=None,
+            sentence=gap_words(gap),
+        )
+        for gap in gaps
+    ]
+
+
+def gap_words(gap: Gap) -> str:
+    """A gap as a sentence."""
+    many = "an unknown number of" if gap.num_events is None else f"{gap.num_events:,}"
+    why = f" ({gap.reason.replace('_', ' ')})" if gap.reason else ""
+    return sentence(f"{many} events of rank {gap.rank} are missing{why}")
+
+
+def _violations(violations: list[ViolationPart]) -> list[Mark]:
+    return [
+        Mark(
+            at_ns=v.at_ns,
+            kind="violation",
+            severity=v.severity,
+            rank=v.rank,
+            incarnation=v.incarnation,
+            fault=None,
+            epoch=v.epoch,
+            sentence=f"{v.code} {v.sentence}",
+        )
+        for v in violations
+    ]

@@ -1,0 +1,100 @@
+"""Which rank held which regime when.
+
+From the analysis where a trace has one. Else from the few rows at which a regime can change, and each
+actor's last row: the same spans for runs whose walks are on record.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dashboard.story.activity import Key
+from dashboard.story.actors import Cast
+from dashboard.story.facts import Facts
+from dashboard.story.model import REGIME_CODES, Regimes
+from dashboard.story.names import GroupNames
+
+Ints = npt.NDArray[np.int64]
+
+
+class _Spans(NamedTuple):
+    rank: Ints
+    incarnation: Ints
+    group: list[str]
+    epoch: Ints
+    regime: list[str]
+    start: Ints
+    end: Ints
+
+
+def regimes_of(facts: Facts, cast: Cast, names: GroupNames) -> Regimes:
+    """The spans of all ranks, agents left out, by (group, rank, start)."""
+    judged = None if facts.judged is None else facts.judged.intervals
+    spans = _from_points(facts.rows.points, cast.ends) if judged is None else _from_results(judged)
+    code = np.array([REGIME_CODES.get(regime, -1) for regime in spans.regime], dtype=np.int64)
+    keep = code >= 0
+    for rank, incarnation in cast.agents:
+        keep &= (spans.rank != rank) | (spans.incarnation != incarnation)
+    shown = {group: names(group) for group in dict.fromkeys(spans.group)}
+    group = np.array([shown[g] for g in spans.group], dtype=object)
+    at = np.flatnonzero(keep)
+    place = {name: number for number, name in enumerate(sorted(shown.values()))}
+    by_group = np.array([place[g] for g in group[at]], dtype=np.int64)
+    at = at[np.lexsort((spans.start[at], spans.rank[at], by_group))]
+    return Regimes(
+        rank=spans.rank[at].tolist(),
+        incarnation=spans.incarnation[at].tolist(),
+        group=group[at].tolist(),
+        epoch=spans.epoch[at].tolist(),
+        regime=code[at].tolist(),
+        start_ns=(spans.start[at] - facts.t0_ns).tolist(),
+        end_ns=(spans.end[at] - facts.t0_ns).tolist(),
+    )
+
+
+def _from_results(table: pa.Table) -> _Spans:
+    return _Spans(
+        _ints(table, "rank"),
+        _ints(table, "incarnation"),
+        table["group_id"].to_pylist(),
+        _ints(table, "epoch"),
+        table["regime"].to_pylist(),
+        _ints(table, "start_ns"),
+        _ints(table, "end_ns"),
+    )
+
+
+def _from_points(points: pa.Table, ends: dict[Key, int]) -> _Spans:
+    """A span runs to the next change of the same actor in the same group, or to its last row."""
+    rank, incarnation = _ints(points, "rank"), _ints(points, "incarnation")
+    group, start = points["group_id"].to_pylist(), _ints(points, "wall_ns")
+    last = [
+        max(ends.get(key, at), at)
+        for key, at in zip(
+            zip(rank.tolist(), incarnation.tolist(), strict=True), start.tolist(), strict=True
+        )
+    ]
+    end = np.array(last, dtype=np.int64)
+    if len(start) > 1:
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(group))}
+        codes = np.array([numbers[name] for name in group], dtype=np.int64)
+        follows = (np.diff(rank) == 0) & (np.diff(incarnation) == 0) & (np.diff(codes) == 0)
+        end[:-1] = np.where(follows, start[1:], end[:-1])
+    return _Spans(
+        rank,
+        incarnation,
+        group,
+        _ints(points, "epoch"),
+        points["regime"].to_pylist(),
+        start,
+        end,
+    )
+
+
+def _ints(table: pa.Table, name: str) -> Ints:
+    found: Ints = table[name].to_numpy().astype(np.int64)
+    return found

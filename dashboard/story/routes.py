@@ -1,0 +1,116 @@
+"""``/v1/runs/{run_id}/story, pulse, state, window``: what the picture asks of a run."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Path, Query, Request
+from starlette.responses import Response
+
+from collector.web.errors import BadRequestField
+from collector.web.openapi import Answers, answer_200, answers
+from collector.wire.run_ids import LONGEST, RULE, fits_a_path
+from dashboard.story.packing import packed_json
+from dashboard.story.source import RunSources
+from dashboard.story.tellers import Tellers
+
+MAX_NS = 1 << 62
+
+RunId = Annotated[str, Path(min_length=1, max_length=LONGEST, description=RULE)]
+Ns = Annotated[int, Query(ge=-MAX_NS, le=MAX_NS, description="nanoseconds since t0")]
+Version = Annotated[
+    str | None, Query(max_length=200, description="answer 304 when this is still the version")
+]
+
+_JSON = {"application/json": {"schema": {"type": "object"}}}
+_ERRORS = (401, 403, 404, 421, 422, 500, 503)
+
+
+def routes(sources: RunSources) -> APIRouter:
+    """The routes of this folder; handlers run in the thread pool.
+
+    Args:
+        sources: the runs that are answered for. Whoever opened them closes them.
+    """
+    router = APIRouter(tags=["picture"])
+    tellers = Tellers(sources)
+
+    @router.get(
+        "/v1/runs/{run_id}/story",
+        summary="What happened in a run: regimes, walks, debts, violations, incidents, the verdict",
+        responses=_good("the story") | {304: {"description": "still that version"}} | _bad(),
+    )
+    def story(run_id: RunId, request: Request, if_version: Version = None) -> Response:
+        told = tellers.of(_checked(run_id)).story()
+        if if_version == told.version:
+            return Response(status_code=304)
+        packed = told.packed if _takes_gzip(request) else None
+        return _answer(told.body, packed)
+
+    @router.get(
+        "/v1/runs/{run_id}/pulse",
+        summary="Whether there is anything new in a run; cheap",
+        responses=_good("the pulse") | _bad(),
+    )
+    def pulse(run_id: RunId) -> Response:
+        return _answer(msgspec.json.encode(tellers.of(_checked(run_id)).pulse()), None)
+
+    @router.get(
+        "/v1/runs/{run_id}/state",
+        summary="Every rank at one moment: step, clock, what is in flight, devices",
+        responses=_good("the state") | _bad(),
+    )
+    def state(run_id: RunId, t: Ns, request: Request) -> Response:
+        return _pack(tellers.of(_checked(run_id)).state(t), request)
+
+    @router.get(
+        "/v1/runs/{run_id}/window",
+        summary="Exact numbers of a window of time, by rank",
+        responses=_good("the numbers") | _bad(),
+    )
+    def window(run_id: RunId, a: Ns, b: Ns, request: Request) -> Response:
+        if b <= a:
+            raise BadRequestField(
+                "a window ends after it begins", where=f"a={a} b={b}", hint="give a < b"
+            )
+        return _pack(tellers.of(_checked(run_id)).window(a, b), request)
+
+    return router
+
+
+def _checked(run_id: str) -> str:
+    if not fits_a_path(run_id):
+        raise BadRequestField(RULE, where="run_id")
+    return run_id
+
+
+def _takes_gzip(request: Request) -> bool:
+    """By Accept-Encoding (RFC 9110): gzip or * is named, and not with q=0."""
+    for part in request.headers.get("accept-encoding", "").lower().split(","):
+        name, _, weight = part.partition(";")
+        if name.strip() in ("gzip", "*"):
+            return weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False
+
+
+def _pack(value: Any, request: Request) -> Response:
+    body = msgspec.json.encode(value)
+    return _answer(body, packed_json(body) if _takes_gzip(request) else None)
+
+
+def _answer(body: bytes, packed: bytes | None) -> Response:
+    headers = {"vary": "Accept-Encoding"}
+    if packed is not None:
+        headers["content-encoding"] = "gzip"
+    return Response(
+        body if packed is None else packed, headers=headers, media_type="application/json"
+    )
+
+
+def _good(what: str) -> Answers:
+    return answer_200(what, _JSON)
+
+
+def _bad() -> Answers:
+    return answers(*_ERRORS)

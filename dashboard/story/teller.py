@@ -1,0 +1,144 @@
+"""Tells one run's story, and remembers what it cost to find out."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from dashboard.story.facts import Facts, FactsKeeper
+from dashboard.story.measured import MeasuredKeeper
+from dashboard.story.model import Story
+from dashboard.story.packing import packed_json
+from dashboard.story.source import RunSource
+from dashboard.story.state_at import state_at
+from dashboard.story.state_index import StateIndex
+from dashboard.story.story import tell
+from dashboard.story.window import window
+from dashboard.tiles import Building, tiles_of
+
+PAUSE_S = 0.25
+"""A story of a growing run is not made anew more often."""
+
+SHARE = 4
+"""And the pause is at least so many times what making it took."""
+
+LONGEST_PAUSE_S = 5.0
+
+
+class Told:
+    """A story as it was told: the same object until a newer one is."""
+
+    def __init__(self, story: Story, facts: Facts) -> None:
+        self.story = story
+        self.facts = facts
+        self.version = story.version
+
+    @cached_property
+    def index(self) -> StateIndex:
+        """For questions about moments."""
+        return StateIndex(self.facts, self.story)
+
+    @cached_property
+    def body(self) -> bytes:
+        """Its JSON."""
+        return msgspec.json.encode(self.story)
+
+    @cached_property
+    def packed(self) -> bytes | None:
+        """Its JSON in gzip; None when it is small."""
+        return packed_json(self.body)
+
+
+class Teller:
+    """One run. Safe to call from several threads.
+
+    Args:
+        source: the run.
+        mono_s: the clock.
+    """
+
+    def __init__(self, source: RunSource, mono_s: Callable[[], float] = time.monotonic) -> None:
+        self.source = source
+        self._mono_s = mono_s
+        self._keeper = FactsKeeper(source, mono_s)
+        self._measured = MeasuredKeeper()
+        self._telling = threading.Lock()
+        self._told: Told | None = None
+        self._not_before_s = 0.0
+        self._rate: tuple[float, int] | None = None
+        self._rows_per_s = 0.0
+
+    def version(self) -> str:
+        """The version that a story told now would have."""
+        return f"{self.source.version()}-{self._keeper.generation}"
+
+    def story(self) -> Told:
+        """The story as of now, or of a moment ago."""
+        told = self._told
+        if told is not None and told.version == self.version():
+            return told
+        with self._telling:
+            told = self._told
+            began = self._mono_s()
+            if told is not None and (told.version == self.version() or began < self._not_before_s):
+                return told
+            version = self.version()
+            facts = self._keeper.facts()
+            measured = self._measured.of(facts, version)
+            # A part that is of a moment before is brought up to date though nothing more comes.
+            told = Told(tell(facts, measured, version if facts.is_fresh else f"{version}~"), facts)
+            took = self._mono_s() - began
+            if self.source.is_live:
+                pause_s = max(PAUSE_S, min(SHARE * took, LONGEST_PAUSE_S))
+                self._not_before_s = self._mono_s() + pause_s
+            self._told = told
+            return told
+
+    def pulse(self) -> dict[str, Any]:
+        """What is asked several times a second."""
+        source, version = self.source, self.version()
+        num_rows, came_ns = source.num_rows(), source.last_came_ns()
+        told, tiles = self._told, tiles_of(source)
+        age_s = None if came_ns is None else max(0.0, time.time() - came_ns / 1e9)
+        return {
+            "version": version,
+            "tiles_version": tiles.version,
+            "t1_ns": 0 if told is None else told.story.t1_ns,
+            "state": self._keeper.state(num_rows),
+            "num_rows": num_rows,
+            "rows_per_s": self._speed(num_rows),
+            "last_row_age_s": age_s,
+            "building": self._building(tiles.building),
+        }
+
+    def state(self, t_ns: int) -> dict[str, Any]:
+        """Every rank at a moment, in ns since t0."""
+        told = self.story()
+        return state_at(told.facts, told.story, told.index, t_ns)
+
+    def window(self, a_ns: int, b_ns: int) -> dict[str, Any]:
+        """Numbers of a window, in ns since t0."""
+        told = self.story()
+        return window(told.facts, told.story, a_ns, b_ns)
+
+    def _building(self, tiles: Building | None) -> dict[str, Any] | None:
+        mine = self._keeper.building()
+        if mine is not None or tiles is None:
+            return mine
+        return {"share": round(tiles.share, 2), "what": tiles.what}
+
+    def _speed(self, num_rows: int) -> float:
+        """Rows a second, over at least half a second."""
+        now = self._mono_s()
+        if self._rate is None:
+            self._rate = (now, num_rows)
+        since, before = self._rate
+        if now - since >= 0.5:
+            self._rows_per_s = round(max(0, num_rows - before) / (now - since), 1)
+            self._rate = (now, num_rows)
+        return self._rows_per_s if self.source.is_live else 0.0

@@ -1,0 +1,136 @@
+"""The tables of a trace on disk in DuckDB: Parquet files are read in place, the rest when asked for."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from cascade_runtime.vocabulary.errors import BadTrace, BadUsage
+from cascade_runtime.vocabulary.schema import EVENT_TABLES, RESULT_TABLES, TABLES
+from collector.schema.views import quoted, table_view
+from collector.sql.data_views import data_views, needed
+from collector.trace.inside import Inside
+from collector.trace.parquet_files import one_run
+from collector.trace.trace_folder import TraceFolder
+
+SMALL_BYTES = 16 << 20
+"""A table whose files are smaller is kept in memory: asking it then takes no time."""
+
+_VIEWS = data_views("", ())
+
+
+class TraceTables:
+    """SQL over one trace. Safe to call from several threads.
+
+    Args:
+        folder: the trace, which nobody else reads meanwhile.
+    """
+
+    def __init__(self, folder: TraceFolder) -> None:
+        self._folder = folder
+        self._inside = Inside(folder.path)
+        self._results: Mapping[str, pa.Table] = {}
+        self._changing = threading.Lock()
+        self._ready: set[str] = set()
+        threads = str(min(4, os.cpu_count() or 1))
+        self._db = duckdb.connect(config={"threads": threads})
+        for view in _VIEWS.values():
+            self._db.execute(view.bare)
+
+    def query(self, sql: str) -> pa.Table:
+        """The answer to one statement.
+
+        Raises:
+            BadUsage: the statement fails.
+            BadTrace: a file that it needs cannot be read.
+        """
+        words = set(re.findall(r"\w+", sql.lower()))
+        names = {v.name for v in needed(_VIEWS, [n for n in words if n in _VIEWS])}
+        with self._changing:
+            for name in sorted(names - self._ready):
+                if name in TABLES:
+                    self._make(name)
+                    self._ready.add(name)
+            cursor = self._db.cursor()
+        try:
+            return cursor.sql(sql).to_arrow_table()
+        except duckdb.IOException as error:
+            raise BadTrace(
+                f"a file of this trace cannot be read: {_line(error)}", where=str(self._folder.path)
+            ) from error
+        except (duckdb.Error, AttributeError) as error:
+            raise BadUsage(f"the statement fails: {_line(error)}", where="sql") from error
+        finally:
+            cursor.close()
+
+    def set_results(self, results: Mapping[str, pa.Table]) -> None:
+        """Result tables that were made in memory; they stand in place of the folder's."""
+        with self._changing:
+            self._results = results
+            for name in RESULT_TABLES:
+                self._forget(name)
+
+    def close(self) -> None:
+        """Close the database."""
+        self._db.close()
+
+    def _forget(self, name: str) -> None:
+        if name in self._ready:
+            self._ready.discard(name)
+            self._replace(name, _VIEWS[name].bare)
+
+    def _make(self, name: str) -> None:
+        rows = self._in_memory(name)
+        if rows is None:
+            self._replace(name, self._over_files(name, self._files(name)))
+            return
+        self._db.register("_given", rows)
+        self._replace(name, f"CREATE TABLE {name} AS FROM _given")
+        self._db.unregister("_given")
+
+    def _in_memory(self, name: str) -> pa.Table | None:
+        """The rows where files alone do not say them, or where they are few."""
+        if name in RESULT_TABLES:
+            made = self._results.get(name)
+            return made if self._results else self._folder_result(name)
+        spooled = any(True for _ in self._inside.folders(self._inside.path("spool")))
+        size = sum(file.stat().st_size for file in self._files(name))
+        if spooled or name == "gaps" or size < SMALL_BYTES:
+            return self._folder.table(name)
+        return None
+
+    def _folder_result(self, name: str) -> pa.Table | None:
+        size = sum(file.stat().st_size for file in self._files(name))
+        return self._folder.result(name) if size < SMALL_BYTES else None
+
+    def _files(self, name: str) -> list[Path]:
+        kind = "events" if name in EVENT_TABLES else "results"
+        return self._inside.files(self._inside.path(kind, name), ".parquet")
+
+    def _over_files(self, name: str, files: list[Path]) -> str:
+        """CREATE VIEW over Parquet files; asking for the run is left out where all rows are of it."""
+        run_id = self._folder.meta.run_id
+        if name in EVENT_TABLES and all(one_run(file, run_id) for file in files):
+            text = table_view(TABLES[name], "FILES", None, exact=True)
+        else:
+            text = table_view(TABLES[name], "FILES", run_id, exact=True)
+        listed = ", ".join(quoted(str(file)) for file in files)
+        return text.replace("'FILES'", f"[{listed}]", 1)
+
+    def _replace(self, name: str, create: str) -> None:
+        kinds = self._db.execute(
+            "SELECT table_type FROM information_schema.tables WHERE table_name = ?", [name]
+        ).fetchall()
+        for (kind,) in kinds:
+            self._db.execute(f"DROP {'VIEW' if kind == 'VIEW' else 'TABLE'} {name}")
+        self._db.execute(create)
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300]

@@ -1,0 +1,244 @@
+"""The line on top, in plain words. What is not known is never called fine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cascade_runtime.vocabulary.report import Report
+from dashboard.story.actors import Cast
+from dashboard.story.excursions import Excursion
+from dashboard.story.facts import Facts
+from dashboard.story.model import Check, Regimes, VerdictPart
+from dashboard.story.violations import counts, in_order
+from dashboard.story.words import (
+    count,
+    count_word,
+    duration,
+    moment,
+    plain,
+    sentence,
+    stopped,
+    who,
+)
+
+MAX_DETAIL = 12
+_CUT = "The run's end is missing: it was not closed cleanly."
+_NAMES = ("STRONG", "CAUSAL", "EVENTUAL")
+
+
+def verdict_of(
+    facts: Facts, cast: Cast, regimes: Regimes, excursions: Sequence[Excursion]
+) -> VerdictPart:
+    """The verdict with its sentence."""
+    report = facts.report
+    state = _state(facts, report)
+    said = _said(state, facts, cast, regimes, excursions)
+    if facts.state == "live" and state in ("violated", "ok", "unknown"):
+        said = f"{_running(facts, cast, regimes)} {said}"
+    return VerdictPart(
+        state=state,
+        sentence=said,
+        detail=_detail(facts, cast, report),
+        checks=[] if report is None else [_check(report, i) for i in range(len(report.checks))],
+        num_violations=0 if report is None else len(report.violations),
+        judged_upto_ns=_upto(facts),
+    )
+
+
+def _said(
+    state: str, facts: Facts, cast: Cast, regimes: Regimes, excursions: Sequence[Excursion]
+) -> str:
+    if state == "none":
+        return _none(facts)
+    if state == "judging":
+        return _judging(facts, cast, regimes, excursions)
+    if state == "ok":
+        return _ok(facts, cast, regimes, excursions)
+    return _violated(facts) if state == "violated" else _unknown(facts)
+
+
+def _state(facts: Facts, report: Report | None) -> str:
+    if not facts.num_rows:
+        return "none"
+    if report is None:
+        return "unknown" if facts.problem else "judging"
+    if report.verdict == "violated":
+        return "violated"
+    return report.verdict if facts.is_whole else "judging"
+
+
+def _upto(facts: Facts) -> int | None:
+    if facts.judged is None:
+        return None
+    if facts.is_whole:
+        return facts.since(facts.t1_ns)
+    return None if facts.judged.upto_ns is None else facts.since(facts.judged.upto_ns)
+
+
+def _none(facts: Facts) -> str:
+    if facts.state == "waiting":
+        return "Waiting: no row has come yet."
+    return "This run has no rows, so there is nothing to tell and nothing to judge."
+
+
+def _judging(facts: Facts, cast: Cast, regimes: Regimes, excursions: Sequence[Excursion]) -> str:
+    upto = _upto(facts)
+    if facts.state == "live":
+        said = _running(facts, cast, regimes)
+        if facts.judged is None:
+            return f"{said} Not judged yet."
+        ago = "" if upto is None else f" up to {duration(facts.since(facts.t1_ns) - upto)} ago"
+        return f"{said} Judged{ago}: no promise broken so far."
+    ends = _end_words(facts)
+    if facts.judged is None:
+        return sentence(
+            f"being judged; until then nothing is known. {_tale(cast, excursions, ends)}"
+        )
+    at = "" if upto is None else f" up to {moment(upto)}"
+    return f"Being judged; no promise broken{at}. {_tale(cast, excursions, ends)}".strip()
+
+
+def _ok(facts: Facts, cast: Cast, regimes: Regimes, excursions: Sequence[Excursion]) -> str:
+    tale = _tale(cast, excursions, _end_words(facts)) or _calm(facts, cast, regimes)
+    cut = _CUT if facts.state == "unclean" and facts.meta.mode != "imported" else ""
+    return " ".join(part for part in ("No promise was broken.", tale, cut) if part)
+
+
+def _violated(facts: Facts) -> str:
+    assert facts.report is not None
+    broken = [v for v in in_order(facts.report) if counts(v)]
+    total = sum(c.num_violations for c in facts.report.checks if c.verdict == "violated")
+    number = max(len(broken), total)
+    if not broken:
+        return sentence(count(number, "promise was", "promises were") + " broken")
+    first = broken[0]
+    head = (
+        f"{count_word(1, 'promise')} was broken, at"
+        if number == 1
+        else f"{number:,} promises were broken, the first at"
+    )
+    return f"{head} {moment(facts.since(first.wall_ns))}: {stopped(plain(first.sentence, 400))}"
+
+
+def _unknown(facts: Facts) -> str:
+    if facts.report is None:
+        return sentence(f"cannot be decided: the analysis failed ({plain(facts.problem, 200)})")
+    reasons = _reasons(facts.report)
+    if not reasons:
+        return "Cannot be decided: nothing in this run could be checked."
+    why = reasons[0][0]
+    more = len(reasons) - 1
+    rest = f" {count_word(more, 'more reason')} below." if more else ""
+    num = sum(len(c) for _, c in reasons)
+    return (
+        f"Cannot be decided: {plain(why, 300).rstrip('.')}. {count_word(num, 'check')} could not be "
+        f"answered; those that could found no promise broken.{rest}"
+    )
+
+
+def _reasons(report: Report) -> list[tuple[str, list[str]]]:
+    """Why checks are unknown, with their codes; the reason that took most answers first."""
+    found: dict[str, list[str]] = {}
+    for check in report.checks:
+        if check.verdict == "unknown":
+            found.setdefault(check.reason or "no reason was given", []).append(check.code)
+    return sorted(found.items(), key=lambda item: -len(item[1]))
+
+
+def _tale(cast: Cast, excursions: Sequence[Excursion], ends: str) -> str:
+    """What happened: one excursion in full, several in sum; nothing for a calm run."""
+    if not excursions:
+        return ""
+    if len(excursions) > 1:
+        return _sum_of(excursions, ends)
+    (one,) = excursions
+    left = f"{one.walks[0].from_regime or 'STRONG'} was left on {one.walks[0].fault or 'a walk'}"
+    if one.died:
+        head, whom = f"{count_word(len(one.died), 'rank')} died", "the others"
+    else:
+        head, whom = sentence(left)[:-1], "the ranks"
+    parts = [f"went on in {one.lowest} for {duration(one.span_ns)}"]
+    paid = len(one.debts) - one.num_open
+    if paid:
+        parts.append(f"paid {count(paid, 'debt')}")
+    if one.num_open:
+        parts.append(f"left {count(one.num_open, 'debt')} open")
+    parts.append("are back in STRONG" if one.is_back else f"{ends} out of STRONG")
+    said = ", ".join(parts[:-1]) + " and " + parts[-1]
+    return f"{head} at {moment(one.fault_ns)}; {whom} {said}."
+
+
+def _sum_of(excursions: Sequence[Excursion], ends: str) -> str:
+    span = sum(e.span_ns for e in excursions)
+    died = sorted({rank for e in excursions for rank in e.died})
+    debts, num_open = sum(len(e.debts) for e in excursions), sum(e.num_open for e in excursions)
+    said = f"STRONG was left {len(excursions):,} times, for {duration(span)} in all"
+    if died:
+        said += f"; {who(died)} died"
+    if debts:
+        said += f"; {count(debts, 'debt')} opened, " + (
+            f"{num_open:,} still open" if num_open else "all paid"
+        )
+    back = all(e.is_back for e in excursions)
+    return f"{said}; {'the ranks are back in STRONG' if back else f'the ranks {ends} out of it'}."
+
+
+def _end_words(facts: Facts) -> str:
+    return "are" if facts.state == "live" else "ended"
+
+
+def _calm(facts: Facts, cast: Cast, regimes: Regimes) -> str:
+    held = {_NAMES[code] for code in set(regimes.regime)}
+    if len(held) != 1:
+        return ""
+    span = duration(facts.t1_ns - facts.t0_ns)
+    return f"{count_word(len(cast.ranks), 'rank')} stayed in {held.pop()} for all of {span}."
+
+
+def _running(facts: Facts, cast: Cast, regimes: Regimes) -> str:
+    here = {a.rank for a in cast.actors if a.kind != "agent" and a.end is None}
+    expected = len(set(cast.ranks) | set(cast.missing))
+    said = [f"{len(here):,} of {expected:,} ranks"]
+    last: dict[tuple[str, int], int] = {}
+    for group, rank, code in zip(regimes.group, regimes.rank, regimes.regime, strict=True):
+        if rank in here:
+            last[group, rank] = code
+    if last:
+        weakest = max(last.values())
+        said.append(_NAMES[weakest])
+    if facts.activity is not None:
+        keys = [k for k in facts.activity.spans if k not in cast.agents]
+        step = max((int(np.max(facts.activity.spans[k].step)) for k in keys), default=-1)
+        if step >= 0:
+            said.append(f"step {step:,}")
+    return f"Running: {', '.join(said)}."
+
+
+def _detail(facts: Facts, cast: Cast, report: Report | None) -> list[str]:
+    found = []
+    if facts.state == "unclean" and facts.num_rows and facts.meta.mode != "imported":
+        found.append(_CUT)
+    if cast.missing:
+        found.append(f"No rows came from {who(cast.missing)}.")
+    if report is not None:
+        for why, codes in _reasons(report):
+            found.append(f"{sentence(plain(why, 300))} [{' '.join(codes)}]")
+        absent = [c.code for c in report.checks if c.verdict == "not_checked"]
+        if absent:
+            found.append(f"{count_word(len(absent), 'check')} not made: {' '.join(absent)}.")
+        found += [sentence(plain(line, 300)) for line in report.not_supplied]
+    return list(dict.fromkeys(found))[:MAX_DETAIL]
+
+
+def _check(report: Report, index: int) -> Check:
+    check = report.checks[index]
+    return Check(
+        code=check.code,
+        name=check.name,
+        verdict=check.verdict,
+        num_checked=check.num_checked,
+        num_violations=check.num_violations,
+        reason=plain(check.reason, 300) or None,
+    )

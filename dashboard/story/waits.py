@@ -1,0 +1,57 @@
+"""Who waited for whom."""
+
+from __future__ import annotations
+
+from cascade_runtime.vocabulary.report import WaitSummary
+from dashboard.story.actors import Cast
+from dashboard.story.facts import Facts
+from dashboard.story.model import WaitsPart
+from dashboard.story.words import plain, seconds
+
+
+def waits_of(facts: Facts, cast: Cast) -> WaitsPart | None:
+    """As judged; provisional until then; None where there is nothing to say."""
+    if facts.judged is None:
+        return facts.provisional
+    waits = facts.judged.report.waits
+    if not waits.by_rank and not waits.refused:
+        return None
+    chronic = waits.chronic_straggler
+    return WaitsPart(
+        source="judged",
+        kind=waits.kind,
+        total_rank_s=waits.total_rank_s,
+        exposed_rank_s=waits.exposed_rank_s,
+        share_pct=waits.share_pct,
+        joules=waits.joules,
+        refused=plain(waits.refused, 400) or None,
+        sentence=_sentence(waits, cast),
+        by_rank=[
+            {"rank": r.rank, "waited_s": r.waited_s, "caused_s": r.caused_s, "last_s": r.last_s}
+            for r in waits.by_rank
+        ],
+        pairs=facts.judged.pairs,
+        chronic=None
+        if chronic is None
+        else {"rank": chronic.rank, "share_of_steps": chronic.share_of_steps},
+    )
+
+
+def _sentence(waits: WaitSummary, cast: Cast) -> str:
+    if not waits.by_rank:
+        return plain(waits.refused, 400)
+    said = (
+        f"The ranks waited {seconds(waits.total_rank_s)} in collectives, summed over ranks: "
+        f"{waits.share_pct:.1f} % of everyone's time."
+    )
+    if waits.exposed_rank_s is not None:
+        said += f" For {seconds(waits.exposed_rank_s)} of it the device was idle."
+    top = max(waits.by_rank, key=lambda r: (r.caused_s, -r.rank))
+    if top.caused_s <= 0:
+        return said
+    failed = {k[0] for k, d in cast.left.items() if d.reason != "finished"}
+    if top.rank in failed:
+        return (
+            f"{said} For {seconds(top.caused_s)} of it they waited for rank {top.rank}, which died."
+        )
+    return f"{said} Rank {top.rank} caused {seconds(top.caused_s)} of it."

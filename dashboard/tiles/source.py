@@ -1,0 +1,46 @@
+"""What tiles need of a run: rows by SQL, whether more may come, whether all of it was judged."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from cascade_runtime.vocabulary.trace_meta import TraceMeta
+
+
+class RowSource(Protocol):
+    """The part of a ``RunSource`` (dashboard/story) that is used here.
+
+    A source of a saved trace may have an attribute ``path`` besides, the folder or the zip that it
+    was opened from: then what is built is kept in the cache folder for the next opening.
+    """
+
+    run_id: str
+    is_live: bool
+
+    def meta(self) -> TraceMeta:
+        """The run's trace.json."""
+        ...
+
+    def version(self) -> str:
+        """Changes whenever rows or results may have changed; cheap."""
+        ...
+
+    def query(self, sql: str) -> Any:
+        """A pyarrow.Table: trusted SQL over the run's tables."""
+        ...
+
+    def is_judged_whole(self) -> bool:
+        """True when the result tables are of an analysis that saw every row."""
+        ...
+
+
+class RowSources(Protocol):
+    """The runs that can be looked at."""
+
+    def get(self, run_id: str) -> RowSource:
+        """The source of one run.
+
+        Raises:
+            NoSuchRun: there is none of that id.
+        """
+        ...

@@ -1,0 +1,112 @@
+"""Regimes per pixel are exact: the browser's answer against a plain computation in Python."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.dashboard.canvas.stage import SECOND, intervals
+
+pytestmark = pytest.mark.browser
+
+ASK = """(cases) => cases.map(({ regimes, rows, a, b, w }) => {
+  const { share, covered, body, worst } = Cascade.regimePixels(regimes, rows, "world", a, b, w);
+  return { share: share.map((one) => [...one]), covered: [...covered], body: [...body], worst: [...worst] };
+})"""
+RANKS = range(3)
+
+
+@st.composite
+def histories(draw):
+    """Per rank a few intervals one after the other, gaps between some."""
+    rows = []
+    for rank in RANKS:
+        t = draw(st.integers(-50, 300))
+        for _ in range(draw(st.integers(0, 6))):
+            t += draw(st.sampled_from([0, 0, 1, 7, 90]))
+            length = draw(st.sampled_from([1, 2, 13, 100, 400]))
+            rows.append((rank, draw(st.integers(0, 2)), t, t + length))
+            t += length
+    a = draw(st.integers(-20, 600))
+    return {
+        "rows": draw(st.sampled_from([[0, 1, 2], [2], [[0, 1, 2]], [[1, 2], 0], [9]])),
+        "intervals": rows,
+        **{"a": a, "b": a + draw(st.integers(1, 900)), "w": draw(st.integers(1, 40))},
+    }
+
+
+def brute_force(case: dict[str, Any]) -> dict[str, list[Any]]:
+    a, b, w = case["a"], case["b"], case["w"]
+    shares, covered, worst = [], [], []
+    for row in case["rows"]:
+        ranks = row if isinstance(row, list) else [row]
+        for p in range(w):
+            low = a + Fraction((b - a) * p, w)
+            high = a + Fraction((b - a) * (p + 1), w)
+            time = [Fraction(0)] * 3
+            for rank, regime, start, end in case["intervals"]:
+                if rank in ranks:
+                    time[regime] += max(Fraction(0), min(high, end) - max(low, start))
+            total = sum(time)
+            shares.append([t / total if total else 0 for t in time])
+            covered.append(min(1, total / (high - low) / len(ranks)))
+            worst.append(max((r for r in range(3) if time[r]), default=255))
+    return {"shares": shares, "covered": covered, "worst": worst}
+
+
+@settings(
+    max_examples=6,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+@given(cases=st.lists(histories(), min_size=20, max_size=40))
+def test_pixels_are_what_plain_arithmetic_gives(plain, cases):
+    asked = [
+        {"regimes": intervals(c["intervals"]), **{k: c[k] for k in ("rows", "a", "b", "w")}}
+        for c in cases
+    ]
+    for case, got in zip(cases, plain.evaluate(ASK, asked), strict=True):
+        wanted = brute_force(case)
+        for i, (share, covered) in enumerate(zip(wanted["shares"], wanted["covered"], strict=True)):
+            said = [got["share"][regime][i] for regime in range(3)]
+            assert said == pytest.approx([float(x) for x in share], abs=1e-6)
+            assert got["covered"][i] == pytest.approx(float(covered), abs=1e-6)
+            assert got["worst"][i] == wanted["worst"][i]
+            if covered:
+                assert sum(said) == pytest.approx(1, abs=1e-9)
+                assert share[got["body"][i]] == pytest.approx(float(max(share)), abs=1e-6)
+            else:
+                assert got["body"][i] == 255
+
+
+@pytest.mark.parametrize("at_s", [0.0, 3600.123, 4 * 3600 - 0.02])
+def test_twenty_milliseconds_show_in_a_view_of_four_hours(plain, at_s):
+    end, at = 4 * 3600 * SECOND, int(at_s * SECOND)
+    rows = [(0, 0, 0, at), (0, 2, at, at + 20_000_000), (0, 0, at + 20_000_000, end)]
+    rows = [row for row in rows if row[3] > row[2]]
+    case = {"regimes": intervals(rows), "rows": [0], "a": 0, "b": end, "w": 1500}
+    [got] = plain.evaluate(ASK, [case])
+    assert 1 <= got["worst"].count(2) <= 2
+    assert got["worst"].index(2) == at * 1500 // end
+    assert set(got["body"]) == {0}
+    assert all(
+        sum(got["share"][r][p] for r in range(3)) == pytest.approx(1, abs=1e-9)
+        for p in range(1500)
+    )
+
+
+def test_silence_is_no_regime(plain):
+    heard = plain.evaluate(
+        """(regimes) => {
+          const silent = [{ rank: 0, from_ns: 20, to_ns: 30 }, { rank: 1, from_ns: 50, to_ns: null }];
+          const story = { regimes, silent, actors: [], violations: [], debts: [], walks: [], groups: [], waits: null };
+          const kept = Cascade.lookup(story).regimes;
+          return kept.rank.map((rank, i) => [rank, kept.start_ns[i], kept.end_ns[i]]);
+        }""",
+        intervals([(0, 0, 0, 100), (1, 1, 0, 100)]),
+    )
+    assert heard == [[0, 0, 20], [0, 30, 100], [1, 0, 50]]

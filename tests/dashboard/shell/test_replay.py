@@ -1,0 +1,107 @@
+"""``cascade replay``: a trace is shown as it is, never written, and takes nothing."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from pathlib import Path
+
+import httpx
+import pytest
+
+from collector.trace.trace_folder import open_trace
+from dashboard.commands import main
+from dashboard.shell.replay import ReplaySql
+from dashboard.shell.sql_answer import ask as ask_sql
+from dashboard.story import sources_of_trace
+from tests.collector.web.asgi import JSON, ask
+
+
+def files_of(folder: Path):
+    return {
+        path.relative_to(folder): (path.stat().st_mtime_ns, path.stat().st_size)
+        for path in folder.rglob("*")
+    }
+
+
+def test_it_takes_nothing(replay):
+    answer = ask(replay, "POST", "/v1/events", b"[]", [JSON])
+    assert answer.status >= 400
+    meta = ask(replay, "GET", f"/v1/runs/{replay.state.run_id}").json["meta"]
+    import json
+
+    body = json.dumps(meta).encode()
+    answer = ask(replay, "PUT", f"/v1/runs/{replay.state.run_id}", body, [JSON])
+    assert answer.status == 400
+    assert "replay" in answer.error["message"]
+    assert ask(replay, "GET", "/v1/readyz").status == 503
+
+
+def test_its_run_is_told_as_a_collector_would(replay):
+    (run,) = ask(replay, "GET", "/v1/runs").json["runs"]
+    assert run["run_id"] == replay.state.run_id
+    assert (run["name"], run["state"], run["verdict"]) == ("kill-one", "ended", "ok")
+    assert run["num_rows"] > 1000
+    assert ask(replay, "GET", "/v1/runs/nope").error["code"] == "no_such_run"
+
+
+def test_a_trace_is_never_written(sample, tmp_path):
+    trace = tmp_path / "trace"
+    shutil.copytree(sample, trace)
+    before = files_of(trace)
+    sources = sources_of_trace(trace)
+    sql = ReplaySql(trace, sources.only)
+    try:
+        answer = ask_sql(sql, "SELECT count(*) FROM steps", sources.only.run_id)
+        with open_trace(trace) as opened:
+            assert answer.rows == [{"c0": opened.table("steps").num_rows}]
+    finally:
+        sql.close()
+        sources.close()
+    assert files_of(trace) == before
+
+
+def test_what_leads_out_of_a_trace_is_left_out(sample, tmp_path):
+    trace, outside = tmp_path / "trace", tmp_path / "outside.parquet"
+    shutil.copytree(sample, trace)
+    shutil.copyfile(next(trace.glob("events/steps/*.parquet")), outside)
+    for file in trace.glob("events/steps/*.parquet"):
+        file.unlink()
+    (trace / "events" / "steps" / "link.parquet").symlink_to(outside)
+    sources = sources_of_trace(trace)
+    sql = ReplaySql(trace, sources.only)
+    try:
+        assert ask_sql(sql, "SELECT count(*) FROM steps", None).rows == [{"c0": 0}]
+    finally:
+        sql.close()
+        sources.close()
+
+
+@pytest.mark.parametrize("form", ["read-only folder", "zip"])
+def test_the_verb_serves_pages_until_it_is_ended(start, sample, tmp_path, form):
+    trace = tmp_path / "trace"
+    shutil.copytree(sample, trace)
+    if form == "zip":
+        trace = Path(shutil.make_archive(str(tmp_path / "saved.cascade"), "zip", trace))
+    else:
+        for path in (trace, *trace.rglob("*")):
+            path.chmod(0o555 if path.is_dir() else 0o444)
+    running = start("replay", trace, "--port", 0, "--no-open", "--json")
+    try:
+        assert set(running.ready) == {"url", "run_id"}
+        assert running.url.endswith(f"/dash/run/{running.ready['run_id']}")
+        assert httpx.get(running.url, timeout=60).status_code == 200
+        question = {"sql": "SELECT count(*) AS n FROM waits", "format": "csv"}
+        answer = httpx.post(f"{running.base}/v1/sql", json=question, timeout=60)
+        assert int(answer.text.split()[1]) > 100
+        code, out, err = running.stop(signal.SIGINT)
+        assert (code, out, err) == (0, "", "")
+    finally:
+        for path in tmp_path.rglob("*"):
+            if path.is_dir():
+                path.chmod(0o755)
+
+
+def test_no_such_trace(capsys):
+    assert main(["replay", "kill-two", "--no-open"]) == 2
+    assert "samples: " in capsys.readouterr().err

@@ -1,0 +1,126 @@
+"""One port: pages at /dash/, the one JSON error elsewhere, and a policy that fits what is sent."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+from dashboard.shell.paths import address
+from tests.collector.traces import make_meta
+from tests.collector.web.asgi import JSON, ask
+from tests.dashboard.shell.conftest import ROOT
+
+CALLBACK = "/dash/_dash-update-component"
+SAME = ("sec-fetch-site", "same-origin")
+
+
+def page_of(app, path, status=200):
+    answer = ask(app, "GET", path)
+    assert answer.status == status
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    return answer
+
+
+def test_the_root_leads_to_the_pages(replay):
+    for path in ("/", "/dash"):
+        answer = ask(replay, "GET", path)
+        assert (answer.status, answer.headers["location"]) == (307, "/dash/")
+
+
+def test_the_only_run_is_where_one_begins(replay):
+    answer = ask(replay, "GET", "/dash/")
+    assert (answer.status, answer.headers["location"]) == (303, address("run", replay.state.run_id))
+
+
+def test_without_a_run_or_with_two_one_begins_at_the_list(empty):
+    page_of(empty, "/dash/")
+    for run_id in ("a", "b"):
+        empty.state.store.put_meta(make_meta(run_id=run_id))
+    page_of(empty, "/dash/")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/api/nope", "/v1/nope", "/nope", "/dashes", "/docs", "/redoc", "/_dash-layout",
+     "/dash/assets/nope.js", "/dash/assets/../app.py", "/dash/_dash-ws-callback", "/dash/_mcp",
+     "/dash/_dash-component-suites/dash/nope.js", "/dash/_dash-component-suites/os/path.py"],
+)  # fmt: skip
+def test_what_is_not_there_is_the_one_error(replay, path):
+    answer = ask(replay, "GET", path)
+    assert answer.status == 404
+    assert answer.error["code"] == "not_found"
+
+
+@pytest.mark.parametrize("path", ["/dash/nope", "/dash/run/nope", "/dash/run/nope/waits"])
+def test_a_page_that_is_not_there_is_a_page_that_says_so(replay, path):
+    page_of(replay, path, 404)
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
+def test_pages_are_only_read(replay, method):
+    answer = ask(replay, method, "/dash/runs", b"{}", [JSON, SAME])
+    assert answer.status == 405
+    assert answer.headers["allow"] == "GET, HEAD"
+
+
+def test_the_policy_allows_the_inline_scripts_that_there_are_and_no_others(replay):
+    answer = page_of(replay, "/dash/runs")
+    text = answer.body.decode()
+    inline = re.findall(r"<script(?![^>]*\bsrc=)(?![^>]*json)[^>]*>(.*?)</script>", text, re.DOTALL)
+    made = {
+        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+        for script in inline
+    }
+    policy = dict(
+        part.split(" ", 1) for part in answer.headers["content-security-policy"].split("; ")
+    )
+    assert set(policy["script-src"].split()) == {"'self'", *made}
+    assert policy["default-src"] == "'none'"
+    assert policy["frame-ancestors"] == "'none'"
+    assert answer.headers["x-frame-options"] == "DENY"
+    assert not re.search(r"\son\w+=", text)
+
+
+def test_nothing_comes_from_elsewhere(replay):
+    text = page_of(replay, "/dash/runs").body.decode()
+    sources = re.findall(r'(?:src|href)="([^"]+)"', text)
+    assert sources
+    assert all(source.startswith("/dash/") for source in sources)
+
+
+def test_a_callback_from_another_site_is_refused(replay):
+    for header in (("sec-fetch-site", "cross-site"), ("origin", "http://evil.example")):
+        answer = ask(replay, "POST", CALLBACK, b"{}", [JSON, header])
+        assert answer.status == 403
+        assert answer.error["code"] == "cross_site"
+
+
+def test_a_name_that_is_not_this_machine_s_is_refused(replay):
+    assert ask(replay, "GET", "/dash/runs", host="evil.example").status == 421
+    assert ask(replay, "GET", "/dash/runs", headers=[("x-forwarded-for", "1.2.3.4")]).status == 421
+
+
+def test_assets_are_asked_for_again_and_kept(replay):
+    answer = ask(replay, "GET", "/dash/assets/theme.css")
+    assert answer.headers["cache-control"] == "no-cache"
+    again = ask(
+        replay, "GET", "/dash/assets/theme.css", headers=[("if-none-match", answer.headers["etag"])]
+    )
+    assert again.status == 304
+
+
+def test_dash_is_imported_when_somebody_looks():
+    code = """
+import sys
+import dashboard.commands, dashboard.commands.serve, dashboard.shell.app, dashboard.story
+assert not {"dash", "flask", "plotly"} & set(sys.modules), "too early"
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,136 @@
+"""A live run's story, told while rows come, is in the end the story of its trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from cascade_runtime.vocabulary.schema import EVENT_TABLES
+from collector.hot.options import StoreOptions
+from collector.schema.rows import table_to_events
+from collector.storage._interface import NoSuchRun
+from collector.storage.embedded import EmbeddedStore
+from collector.trace.samples import sample_traces
+from collector.trace.trace_folder import open_trace
+from collector.wire.decode import MSGPACK, decode
+from collector.wire.records import encode_msgpack
+from dashboard.live.run_watch import RunWatch
+from dashboard.story import sources_of_store
+from dashboard.story.teller import Teller
+from dashboard.story.trace_source import TraceRun
+from tests.dashboard.story.kit import DEADLINE_S, check
+
+
+class Clock:
+    """Stands still until it is moved: what is asked takes no time, and pauses end when a test says so."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def store(tmp_path):
+    opened = EmbeddedStore(tmp_path / "data", StoreOptions(publish_every_s=3600.0))
+    yield opened
+    opened.close()
+
+
+def rows_of(name):
+    with open_trace(sample_traces()[name]) as trace:
+        rows = [r for table in EVENT_TABLES for r in table_to_events(table, trace.table(table))]
+        return trace.meta, sorted(rows, key=lambda r: (r.wall_ns, r.rank, r.seq))
+
+
+def feed(store, rows):
+    store.append(decode(MSGPACK, encode_msgpack(rows))).result(20)
+
+
+def begun(meta):
+    return msgspec.structs.replace(meta, ended_ns=None, clean_end=None)
+
+
+PARTS = ("actors", "ranks", "missing", "groups", "regimes", "walks", "marks", "debts", "silent", "gaps",
+         "verdict", "violations", "waits", "incidents", "t0_ns", "t1_ns", "measured")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["clean", "kill-one"])
+def test_told_in_pieces_it_is_the_trace_in_the_end(store, name):
+    meta, rows = rows_of(name)
+    store.put_meta(begun(meta))
+    source = sources_of_store(store).get(meta.run_id)
+    clock = Clock()
+    teller = Teller(source, clock)
+    waiting = teller.story().story
+    assert (waiting.run.state, waiting.verdict.state) == ("waiting", "none")
+    assert waiting.verdict.sentence == "Waiting: no row has come yet."
+    root = store.run(meta.run_id).path
+    versions = {waiting.version}
+    piece = len(rows) // 4 + 1
+    for begin in range(0, len(rows), piece):
+        feed(store, rows[begin : begin + piece])
+        clock.now += 1000.0
+        told = teller.story()
+        versions.add(told.version)
+        check(told.story)
+        assert told.story.run.state == "live"
+        assert told.story.verdict.state == "judging"
+        assert told.story.verdict.sentence.startswith("Running: ")
+        assert told.story.run.num_rows == min(begin + piece, len(rows))
+        pulse = teller.pulse()
+        assert pulse["version"] == told.version and pulse["state"] == "live"
+        if begin == piece:
+            store.publish(meta.run_id)
+            assert RunWatch(Path(root)).judge()
+            clock.now += 1000.0
+            assert "no promise broken so far" in teller.story().story.verdict.sentence
+    assert len(versions) == 5
+    store.put_meta(meta)
+    store.publish(meta.run_id)
+    clock.now += 1000.0
+    assert teller.story().story.verdict.state == "judging"  # it ended, and was judged in the middle
+    RunWatch(Path(root)).judge()
+    clock.now += 1000.0
+    live = teller.story().story
+    run = TraceRun(name)
+    assert run.wait_until_judged(DEADLINE_S)
+    saved = Teller(run).story().story
+    run.close()
+    for part in PARTS:
+        assert msgspec.to_builtins(getattr(live, part)) == msgspec.to_builtins(
+            getattr(saved, part)
+        ), part
+    here, there = msgspec.to_builtins(live.run), msgspec.to_builtins(saved.run)
+    assert here | {"judged_ns": 0} == there | {"judged_ns": 0}
+
+
+def test_what_was_read_a_moment_ago_is_brought_up_to_date(store):
+    """The last rows come within a pause: nothing more comes, and the story is told to its end."""
+    meta, rows = rows_of("clean")
+    store.put_meta(begun(meta))
+    clock = Clock()
+    teller = Teller(sources_of_store(store).get(meta.run_id), clock)
+    feed(store, rows[:1000])
+    first = teller.story()
+    feed(store, rows[1000:])
+    assert teller.story() is first  # the pause
+    assert teller.pulse()["version"] != first.version
+    clock.now += 100.0
+    assert teller.story().story.t1_ns == rows[-1].wall_ns - int(first.story.t0_ns)
+    assert teller.story().version == teller.version()
+
+
+def test_runs_that_are_not_there(store):
+    sources = sources_of_store(store)
+    with pytest.raises(NoSuchRun):
+        sources.get("nothing")
+    meta, rows = rows_of("clean")
+    feed(store, rows[:10])
+    assert sources.get(meta.run_id) is sources.get(meta.run_id)
+    store.drop(meta.run_id)
+    with pytest.raises(NoSuchRun):
+        sources.get(meta.run_id)

@@ -1,0 +1,60 @@
+"""Stories that break a promise: the line on top, the steps, the incidents."""
+
+from __future__ import annotations
+
+import pytest
+
+from analyzer import analyze
+from analyzer.codes import NEVER_VIOLATED
+from tests.analyzer.stories.every import STORIES
+from tests.dashboard.story.kit import story_of, trace_of
+from tests.story import Story
+
+TRIPS = [(code, tell) for code, kind, tell in STORIES if kind == "trips"]
+
+
+@pytest.mark.parametrize(
+    ("code", "tell"), [pytest.param(c, t, id=f"{c}-{n}") for n, (c, t) in enumerate(TRIPS)]
+)
+def test_every_rule_that_trips_is_told(code, tell, tmp_path):
+    told, rows = tell()
+    report = analyze(told.source() if isinstance(told, Story) else told).report
+    story = story_of(trace_of(told, tmp_path / "t", judged=code > "G"))
+    assert story.verdict.state == report.verdict
+    ids = {v.id for v in story.violations}
+    for row in rows:
+        assert f"{code}:{row['rank']}:{row['incarnation']}:{row['seq']}" in ids
+    (top, *_) = story.incidents
+    if code not in NEVER_VIOLATED:
+        assert top.kind == "violation" and top.severity == "error"
+        assert "broken" in story.verdict.sentence
+        first = min(report.violations, key=lambda v: v.wall_ns)
+        assert first.sentence.rstrip(".")[:200] in story.verdict.sentence
+    for violation in story.violations:
+        assert violation.steps and violation.steps[0].edge is None
+        assert all(s.at_ns is not None and s.text for s in violation.steps)
+
+
+def many(number):
+    s = Story(ranks=2)
+    for debt in range(number):
+        s.ranks[0].open_debt(f"d{debt}")
+    return s
+
+
+def test_many_of_one_code_are_one_incident_and_capped(tmp_path):
+    told = many(620)
+    number = len(analyze(told.source()).report.violations)
+    assert number > 500
+    story = story_of(trace_of(told, tmp_path / "t"))
+    assert len(story.violations) == 500
+    assert story.verdict.num_violations == number
+    violations = [i for i in story.incidents if i.kind == "violation"]
+    assert len(violations) == 1
+    assert f"{number:,} times" in violations[0].title
+    assert f"{number:,} promises were broken, the first at" in story.verdict.sentence
+
+
+def test_one_is_one(tmp_path):
+    story = story_of(trace_of(many(1), tmp_path / "t"))
+    assert story.verdict.sentence.startswith("One promise was broken, at 0.0 s: ")
