@@ -20,6 +20,9 @@ table and every named view below is a view then. Views of event tables show the 
 run that are in `events/`; what still lies in `spool/` is read by `cascade` only, until it is sealed.
 The same views over all runs of a collector: [SQL](sql.md), with questions that people ask.
 
+What a trace says of itself is in `trace.json`: run, policy, world size, begin and end. Its optional
+field `story` is a list of sentences, what is going to happen where that is known before (demos).
+
 Ids end in `_id`, times in `_ns` (nanoseconds), counts start with `num_`. Readers ignore tables and
 columns that they do not know, and read a missing optional column as null. Columns may be added;
 none is removed or renamed without a new schema version.

@@ -4,9 +4,28 @@
 Cascade.lookup = (() => {
   const kept = new WeakMap();
 
+  /** In a live run the last interval of a rank that is still there goes on to the newest row of all: its
+   * own next row is only due, and a rank that is overdue is listed as silent. */
+  function goingOn(story) {
+    const { regimes } = story;
+    if (story.run.state !== "live") return regimes;
+    const here = new Map(story.actors.filter((x) => x.kind === "rank" && x.end === null).map((x) => [x.rank, x]));
+    const end_ns = [...regimes.end_ns];
+    for (const group of story.groups) {
+      for (const [rank, [, end]] of Cascade.rankRanges(regimes, group)) {
+        const life = here.get(rank);
+        if (life && regimes.incarnation[end - 1] === life.incarnation && end_ns[end - 1] >= life.last_ns) {
+          end_ns[end - 1] = Math.max(end_ns[end - 1], story.t1_ns);
+        }
+      }
+    }
+    return { ...regimes, end_ns };
+  }
+
   /** The story's regime columns with silent stretches cut out: silence is no regime. */
   function heard(story) {
-    const { regimes, silent } = story;
+    const { silent } = story;
+    const regimes = goingOn(story);
     if (!silent.length) return regimes;
     const cuts = new Map();
     for (const one of silent) {
@@ -116,6 +135,7 @@ Cascade.lookup = (() => {
     intervalAt(group, rank, t) {
       const range = Cascade.rankRanges(this.regimes, group).get(rank);
       if (!range) return -1;
+      if (this.story.run.state === "live") t = Math.min(t, this.story.t1_ns - 1); // the pulse is ahead of the story
       let [low, high] = range;
       while (low < high) {
         const middle = (low + high) >> 1;

@@ -110,7 +110,7 @@ Cascade.lanes.WaitLane = class WaitLane extends Cascade.lanes.RowsLane {
       if (sums.values[r] > 0) context.fillRect(left + plotWidth + 6, y + (rowHeight >= 14 ? rowHeight - 5 : 0), Math.max(1, width), bar);
       if (rowHeight < 14) continue;
       context.fillStyle = sums.values[r] > 0 ? tokens.fg : tokens["fg-dim"];
-      const text = `${sums.exact ? "" : "~"}${Cascade.format.seconds(sums.values[r])}`;
+      const text = sums.values[r] === 0 ? "0 s" : `${sums.exact ? "" : "~"}${Cascade.format.seconds(sums.values[r])}`;
       context.fillText(text, left + plotWidth + right - 4, y + rowHeight / 2 - (rowHeight >= 16 ? 2 : 0));
     }
   }

@@ -161,6 +161,10 @@ Cascade.WindowSums = class WindowSums {
     const layers = this.timeline.tiles.layersFor(lane);
     if (!layers.length) return null;
     const { tile, layer } = layers[layers.length - 1];
+    const { view } = this.timeline;
+    // A part of the window is no sum of it; a live run's newest moment may be missing.
+    const missing = Math.max(0, tile.a - Math.max(view.a, 0)) + Math.max(0, Math.min(view.b, view.t1) - tile.b);
+    if (missing > view.span * 0.05) return null;
     const sums = this.roughly(tile, layer);
     return { exact: false, values: rows.map((row) => row.ranks.reduce((sum, rank) => sum + (sums.get(rank) || 0), 0)) };
   }

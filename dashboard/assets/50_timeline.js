@@ -104,7 +104,7 @@ Cascade.Timeline = class Timeline {
     const ratio = window.devicePixelRatio || 1;
     if (width === this.width && ratio === this.ratio) return;
     const narrow = width < 720;
-    Object.assign(this, { width, ratio, left: narrow ? 112 : 168, right: narrow ? 56 : 84 });
+    Object.assign(this, { width, ratio, left: narrow ? 136 : 168, right: narrow ? 56 : 84 });
     this.plotWidth = Math.max(50, width - this.left - this.right);
     this.arrange();
   }

@@ -99,14 +99,15 @@ Cascade.drawOverlay = (() => {
       context.lineWidth = width;
       context.strokeRect(left - 0.5, Math.round(y) - 0.5, plotWidth + 1, rowHeight - (rowHeight >= 12 ? 1 : 0));
       context.font = timeline.font(11, 600);
-      const wide = context.measureText(rows[r].label).width;
       const middle = y + rowHeight / 2 + 0.5;
+      // Where not every row has its label there is room beside them, and none of them is covered.
+      const at = rowHeight >= 14 ? left - 8 : left - 62;
       context.fillStyle = tokens["bg-raised"];
-      context.fillRect(left - 12 - wide, middle - 8, wide + 8, 16);
+      if (rowHeight >= 14) context.fillRect(24, middle - 8, left - 28, 16);
       context.fillStyle = colour;
       context.textAlign = "right";
       context.textBaseline = "middle";
-      context.fillText(rows[r].label, left - 8, middle);
+      context.fillText(timeline.cut(context, rows[r].label, at - 4), at, middle);
     }
   }
 

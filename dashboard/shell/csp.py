@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-
 OWN_REFERRER = "same-origin"
 """Referrer-Policy of pages with forms: with ``no-referrer`` browsers call their Origin null."""
 

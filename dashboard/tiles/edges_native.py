@@ -39,7 +39,7 @@ def _going_on(num: int, union: bool) -> int:
     return num
 
 
-@_inline
+@_njit
 def _walk(
     edges: Ints,
     n: int,
@@ -119,7 +119,7 @@ def merge(edges: Ints, n: int, new: Ints) -> int:
         The place of the first edge that was put or moved.
     """
     i, j = n - 1, new.shape[0] - 1
-    at = i + new.shape[0]
+    at: int = i + new.shape[0]
     while j >= 0:
         if i >= 0 and edges[i] > new[j]:
             edges[at] = edges[i]

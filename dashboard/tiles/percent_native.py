@@ -35,7 +35,7 @@ _njit: Any = numba.njit(nogil=True, cache=True)
 def merge_samples(times: Ints, values: Bytes, n: int, new_times: Ints, new_values: Bytes) -> int:
     """Put samples, sorted by time, among the first ``n``; the first place that changed."""
     i, j = n - 1, new_times.shape[0] - 1
-    at = i + new_times.shape[0]
+    at: int = i + new_times.shape[0]
     while j >= 0:
         if i >= 0 and times[i] > new_times[j]:
             times[at], values[at] = times[i], values[i]

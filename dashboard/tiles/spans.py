@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -26,8 +28,8 @@ MAX_BUCKETS = 1 << 18
 _LEAST_BUCKETS = 64
 _EDGES_A_BUCKET = 4
 
-LONGEST_NS = 1 << 60
-"""Moments lie closer to 0 than this."""
+_NUM_PARTS = min(4, os.cpu_count() or 1)
+_DRAWING = ThreadPoolExecutor(_NUM_PARTS, "cascade-draw")
 
 
 def _no_ints() -> Ints:
@@ -156,11 +158,16 @@ class Spans:
         """uint8[ranks, pixels]; see ``edges_native.draw``."""
         ranks = list(ranks)
         out = np.zeros((len(ranks), len(bounds) - 1), np.uint8)
-        for at, rank in enumerate(ranks):
-            row = self.rows.get(rank)
-            # A rank that has nothing in the window is dark already.
-            if row is not None and row.begin < bounds[-1] + 1 and row.end > bounds[0]:
-                draw(*row.finder(), self.union, bounds, out[at])
+
+        def some(first: int) -> None:
+            for at in range(first, len(ranks), _NUM_PARTS):
+                row = self.rows.get(ranks[at])
+                # A rank that has nothing in the window is dark already.
+                if row is not None and row.begin < bounds[-1] + 1 and row.end > bounds[0]:
+                    draw(*row.finder(), self.union, bounds, out[at])
+
+        # Most of the time goes into waiting for memory, and no interpreter lock is held.
+        list(_DRAWING.map(some, range(min(_NUM_PARTS, len(ranks)))))
         return out
 
     def sums(self, a: int, b: int) -> Mapping[int, int]:

@@ -36,6 +36,7 @@ metas = st.builds(
     ended_ns=st.none() | st.integers(0, 2**63 - 1),
     clean_end=st.none() | st.booleans(),
     sources=st.none() | st.lists(st.text()),
+    story=st.none() | st.lists(st.text()),
 )
 
 
@@ -69,7 +70,7 @@ def test_the_policy_is_kept_in_the_words_of_the_contract():
     assert len(policy["rows"]) == 9
 
 
-@pytest.mark.parametrize("name", ["ended_ns", "clean_end", "sources"])
+@pytest.mark.parametrize("name", ["ended_ns", "clean_end", "sources", "story"])
 def test_what_only_the_end_of_a_run_knows_may_be_missing(name):
     meta = parse_trace_meta(json.dumps(fields(**{name: ...})).encode(), "trace.json")
     assert getattr(meta, name) is None
@@ -79,7 +80,8 @@ def test_fields_of_a_newer_writer_are_passed_over():
     assert parse_trace_meta(json.dumps(fields(weather="fine")).encode(), "trace.json") == META
 
 
-NEEDED = [n for n in TraceMeta.__struct_fields__ if n not in {"ended_ns", "clean_end", "sources"}]
+OPTIONAL = ("ended_ns", "clean_end", "sources", "story")
+NEEDED = [n for n in TraceMeta.__struct_fields__ if n not in OPTIONAL]
 
 
 @pytest.mark.parametrize("name", NEEDED)

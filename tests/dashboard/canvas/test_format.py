@@ -45,7 +45,9 @@ CASES = [
 
 
 def test_words_for_numbers(plain):
-    got = plain.evaluate("(calls) => calls.map((c) => eval(`Cascade.format.${c}`))", [c[0] for c in CASES])
+    got = plain.evaluate(
+        "(calls) => calls.map((c) => eval(`Cascade.format.${c}`))", [c[0] for c in CASES]
+    )
     assert dict(zip([c[0] for c in CASES], got, strict=True)) == dict(CASES)
 
 

@@ -6,7 +6,20 @@ from tests.dashboard.canvas.stage import HOST, MOUNT, SECOND
 
 pytestmark = pytest.mark.browser
 
-FIELDS = "t a b sel step area flags lanes sort filter clockMode theme".split()
+FIELDS = [
+    "t",
+    "a",
+    "b",
+    "sel",
+    "step",
+    "area",
+    "flags",
+    "lanes",
+    "sort",
+    "filter",
+    "clockMode",
+    "theme",
+]
 LOOK = {
     **{"a": 10.0 * SECOND, "b": 60.0 * SECOND, "t": 41.5 * SECOND, "follow": False},
     **{"sel": "walk:world:1", "area": {"a": 20 * SECOND, "b": 30 * SECOND}, "flags": [5 * SECOND]},
@@ -66,7 +79,13 @@ def test_a_link_that_makes_no_sense_opens_the_whole_run(page, query):
 
 
 def test_without_a_place_it_opens_at_the_first_violation_else_the_worst_incident(page, stub):
-    incident = {"id": "i", "at_ns": 40 * SECOND, "end_ns": None, "severity": "warning", "title": "t"}
+    incident = {
+        "id": "i",
+        "at_ns": 40 * SECOND,
+        "end_ns": None,
+        "severity": "warning",
+        "title": "t",
+    }
     incident |= {"kind": "loss", "sel": None, "a_ns": 39 * SECOND, "b_ns": 51 * SECOND}
     stub.story["incidents"] = [incident | {"sentence": "s"}]
     page.evaluate(MOUNT, {})

@@ -15,7 +15,11 @@ pytestmark = pytest.mark.browser
 
 ASK = """(cases) => cases.map(({ regimes, rows, a, b, w }) => {
   const { share, covered, body, worst } = Cascade.regimePixels(regimes, rows, "world", a, b, w);
-  return { share: share.map((one) => [...one]), covered: [...covered], body: [...body], worst: [...worst] };
+  const drawn = Cascade.regimeBodies(regimes, rows.map((row) => [row].flat()), "world", a, b, w);
+  return {
+    share: share.map((one) => [...one]), covered: [...covered], body: [...body], worst: [...worst],
+    drawn: { body: [...drawn.body], worst: [...drawn.worst] },
+  };
 })"""
 RANKS = range(3)
 
@@ -81,6 +85,13 @@ def test_pixels_are_what_plain_arithmetic_gives(plain, cases):
                 assert share[got["body"][i]] == pytest.approx(float(max(share)), abs=1e-6)
             else:
                 assert got["body"][i] == 255
+        # the fast way, that rows are drawn by, says the same
+        assert got["drawn"]["worst"] == got["worst"]
+        for drawn, body, covered in zip(
+            got["drawn"]["body"], got["body"], got["covered"], strict=True
+        ):
+            if abs(covered - 0.5) > 1e-6:
+                assert drawn == (body if covered > 0.5 else 255)
 
 
 @pytest.mark.parametrize("at_s", [0.0, 3600.123, 4 * 3600 - 0.02])
@@ -94,8 +105,7 @@ def test_twenty_milliseconds_show_in_a_view_of_four_hours(plain, at_s):
     assert got["worst"].index(2) == at * 1500 // end
     assert set(got["body"]) == {0}
     assert all(
-        sum(got["share"][r][p] for r in range(3)) == pytest.approx(1, abs=1e-9)
-        for p in range(1500)
+        sum(got["share"][r][p] for r in range(3)) == pytest.approx(1, abs=1e-9) for p in range(1500)
     )
 
 
@@ -103,10 +113,34 @@ def test_silence_is_no_regime(plain):
     heard = plain.evaluate(
         """(regimes) => {
           const silent = [{ rank: 0, from_ns: 20, to_ns: 30 }, { rank: 1, from_ns: 50, to_ns: null }];
-          const story = { regimes, silent, actors: [], violations: [], debts: [], walks: [], groups: [], waits: null };
+          const story = { regimes, silent, run: { state: "ended" }, actors: [], violations: [], debts: [], walks: [], groups: [], waits: null };
           const kept = Cascade.lookup(story).regimes;
           return kept.rank.map((rank, i) => [rank, kept.start_ns[i], kept.end_ns[i]]);
         }""",
         intervals([(0, 0, 0, 100), (1, 1, 0, 100)]),
     )
     assert heard == [[0, 0, 20], [0, 30, 100], [1, 0, 50]]
+
+
+def test_two_lives_of_a_rank_at_once_are_drawn_by_the_exact_way(plain):
+    rows = [(0, 0, 0, 60), (0, 2, 40, 100)]
+    case = {"regimes": intervals(rows), "rows": [0], "a": 0, "b": 100, "w": 10}
+    [got] = plain.evaluate(ASK, [case])
+    assert got["drawn"]["worst"] == got["worst"] == [0] * 4 + [2] * 6
+    assert got["drawn"]["body"] == got["body"]
+
+
+@pytest.mark.parametrize(("state", "regime_now"), [("live", 1), ("ended", None)])
+def test_a_live_rank_is_still_in_its_regime_until_its_next_row_is_overdue(plain, state, regime_now):
+    got = plain.evaluate(
+        """([regimes, state]) => {
+          const life = { kind: "rank", incarnation: 0, first_ns: 0, host: "h" };
+          const actors = [{ ...life, rank: 0, last_ns: 90, end: null }, { ...life, rank: 1, last_ns: 50, end: "failed" }];
+          const story = { regimes, silent: [], run: { state }, actors, violations: [], debts: [], walks: [],
+            groups: ["world"], waits: null, t1_ns: 100 };
+          const lookup = Cascade.lookup(story);
+          return [0, 1].map((rank) => lookup.regimeAt("world", rank, 120));
+        }""",
+        [intervals([(0, 1, 0, 90), (1, 0, 0, 50)]), state],
+    )
+    assert got == [regime_now, None]

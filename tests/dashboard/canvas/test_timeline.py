@@ -45,7 +45,9 @@ def test_each_rank_is_drawn_in_its_regime_and_hatched_where_it_has_no_row(mounte
     assert colour(mounted, "regime", 0, 20 * SECOND) == token(mounted, "regime-strong")
     assert colour(mounted, "regime", 0, 45 * SECOND) == token(mounted, "regime-causal")
     gone = colour(mounted, "regime", 3, 70 * SECOND)
-    assert gone not in {token(mounted, f"regime-{name}") for name in ("strong", "causal", "eventual")}
+    assert gone not in {
+        token(mounted, f"regime-{name}") for name in ("strong", "causal", "eventual")
+    }
 
 
 def test_an_excursion_of_twenty_milliseconds_is_drawn_at_four_hours(page, stub):
@@ -91,8 +93,10 @@ def test_pointing_reads_and_clicking_selects(mounted):
 def test_clicking_a_mark_selects_its_walk_at_its_very_moment(mounted):
     mounted.evaluate("view.whole()")
     settled(mounted)
-    x, y = point(mounted, "regime", 0, 40 * SECOND)
-    top = mounted.evaluate("tl.overlay.getBoundingClientRect().y + tl.shown.find((l) => l.name === 'marks').top")
+    x, _ = point(mounted, "regime", 0, 40 * SECOND)
+    top = mounted.evaluate(
+        "tl.overlay.getBoundingClientRect().y + tl.shown.find((l) => l.name === 'marks').top"
+    )
     mounted.mouse.click(x, top + 12)
     assert mounted.evaluate("[view.sel, view.t]") == ["walk:world:1", 40 * SECOND]
 
@@ -223,7 +227,9 @@ def test_only_the_latest_of_many_windows_is_asked_for(mounted, stub):
     mounted.wait_for_function("!tl.tiles.asking")
     queries = []
     stub.on_tile = queries.append
-    mounted.evaluate("() => { for (let i = 1; i <= 20; i += 1) { view.show(i * 1e9, i * 1e9 + 5e9); tl.draw(); } }")
+    mounted.evaluate(
+        "() => { for (let i = 1; i <= 20; i += 1) { view.show(i * 1e9, i * 1e9 + 5e9); tl.draw(); } }"
+    )
     mounted.wait_for_function("tl.tiles.sharp()")
     mounted.wait_for_function("tl.tiles.wanted.a > 18e9")
     near = [q for q in queries if int(q["b"]) - int(q["a"]) < 7 * SECOND]
@@ -312,7 +318,12 @@ def test_ranks_are_sorted_by_what_they_caused_and_fold_to_hosts_when_many(page, 
     page.evaluate(MOUNT, {})
     page.wait_for_function("view.story")
     page.evaluate("view.set({ sort: 'caused' })")
-    assert page.evaluate("tl.rows.map((row) => row.label)") == ["rank 2", "rank 1", "rank 0", "rank 3"]
+    assert page.evaluate("tl.rows.map((row) => row.label)") == [
+        "rank 2",
+        "rank 1",
+        "rank 0",
+        "rank 3",
+    ]
     many = story(num_ranks=200)
     for actor in many["actors"]:
         actor["host"] = f"node-{actor['rank'] // 8}"

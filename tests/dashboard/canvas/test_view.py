@@ -27,7 +27,9 @@ def test_zoom_keeps_the_moment_under_the_mouse(plain):
     assert worst < 1e-6
 
 
-@pytest.mark.parametrize("act", ["view.zoom(1e9)", "view.pan(-50)", "view.pan(50)", "view.zoom(1e-12)"])
+@pytest.mark.parametrize(
+    "act", ["view.zoom(1e9)", "view.pan(-50)", "view.pan(50)", "view.zoom(1e-12)"]
+)
 def test_the_window_stays_inside_the_run(plain, act):
     a, b, low, high = plain.evaluate(
         f"""() => {{
