@@ -109,10 +109,6 @@ class HotRows:
             place = key[1:]
             return place in self._raw_open or (key in self._open and place not in self._raw_done)
 
-    def is_waiting(self, place: PlaceKey) -> bool:
-        """True for a collective that waits, in a batch that is not converted yet: the usual case."""
-        return place in self._raw_open
-
     def is_orphan(self, key: CollectiveKey) -> bool:
         """True when the completion is here already, and its row is not."""
         with self._lock:

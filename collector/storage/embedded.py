@@ -38,6 +38,7 @@ from collector.storage._interface import (
 )
 from collector.trace.durable import alone_in
 from collector.wire.batch import BadBatch, Batch
+from collector.wire.unread import Unread
 
 _COUNT_EVERY_S = 0.05
 DISK_LOOK_S = 0.1
@@ -80,7 +81,7 @@ class EmbeddedStore:
 
     # ---- rows in ---------------------------------------------------------------------------------
 
-    def append(self, batch: Batch) -> Future[Receipt]:
+    def append(self, batch: Batch | Unread) -> Future[Receipt]:
         """See EventStore."""
         low = self._disk_is_low()
         if low is not None:

@@ -27,6 +27,7 @@ from tests.collector.store.rows import (
     entered,
     gap,
     in_folder,
+    json_batch,
     queried,
     rows_of,
     send,
@@ -224,7 +225,8 @@ def test_a_snapshot_holds_whole_commits_only(embedded, tmp_path, monkeypatch):
         snapshots.append((commit, len(parts), run.rows.snapshot().tables["steps"]))
 
     monkeypatch.setattr(run.rows, "apply", spied)
-    hold_writer(store, lambda: [store.append(batch([step(n)])) for n in (4, 5, 6)])
+    forms = (batch, json_batch, batch)  # of one form they are one part
+    hold_writer(store, lambda: [store.append(form([step(4 + n)])) for n, form in enumerate(forms)])
     store.marks(RUN)
     ((_, num_parts, chunks),) = snapshots
     assert num_parts == 3
