@@ -236,9 +236,9 @@ def scan_records(buf, at, num, plan, collectives, done_seq, completed, out, open
 
 
 @_njit
-def scan_bodies(
+def scan_bodies(  # type: ignore[no-untyped-def]
     buf, ends, leads, nums, plan, collectives, done_seq, completed, out, opens, runs, good
-):  # type: ignore[no-untyped-def]
+):
     """``scan_records`` of many bodies that stand end to end; places are those in their own body.
 
     Args:

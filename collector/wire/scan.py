@@ -54,9 +54,11 @@ def scan_many(bodies: Sequence[bytes], lengths: Sequence[int]) -> list[Scan | No
     data = np.frombuffer(bodies[0] if len(bodies) == 1 else b"".join(bodies), np.uint8)
     scan_bodies(data, ends, leads, nums, PLAN, *_OPENS, found, opens, runs, good)
     is_open, is_rare, first = opens.astype(bool), _IS_RARE[found[0]], 0
-    any_rare = bool(is_rare.any())
+    rare_before, last = np.concatenate(([0], np.cumsum(is_rare))), np.cumsum(nums)
+    has_rare = rare_before[last] > rare_before[last - nums]
     scans: list[Scan | None] = []
-    for body, run, num, is_good in zip(bodies, runs.tolist(), counts, good.tolist(), strict=True):
+    columns = (bodies, runs.tolist(), counts, good.tolist(), has_rare.tolist())
+    for body, run, num, is_good, any_rare in zip(*columns, strict=True):
         mine = slice(first, first + num)
         first += num
         if not num or not is_good:

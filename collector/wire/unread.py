@@ -15,6 +15,7 @@ from collector.wire.batch import RECORD_GROWTH, BadBatch, Batch, Scan
 from collector.wire.records import LEAST_SCANNED, array_length, batch_of_scan, decode_msgpack
 from collector.wire.run_ids import fits_a_path
 from collector.wire.scan import believed, lead_of, scan_many
+from collector.wire.scan_plan import Ints
 
 _ARRAY32 = b"\xdd"
 
@@ -76,17 +77,15 @@ def join(batches: Sequence[Batch]) -> Batch:
     num_rows = sum(batch.num_rows for batch in batches)
     parts = [batch.body[lead:] for batch, lead in zip(batches, leads, strict=True)]
     body = b"".join([_ARRAY32, num_rows.to_bytes(4, "big"), *parts])
-    at = 1 + 4
-    starts, ends = [], []
-    for scan, lead, part in zip(scans, leads, parts, strict=True):
-        starts.append(scan.starts + (at - lead))
-        ends.append(scan.ends + (at - lead))
-        at += len(part)
+    sizes = np.array([len(part) for part in parts])
+    # From a place in its own body to one in the joined one, which has a lead of five bytes.
+    shift = 1 + 4 + np.cumsum(sizes) - sizes - np.array(leads)
+    shifts: Ints = np.repeat(shift, [len(scan.kinds) for scan in scans])
     joined = Scan(
         scans[0].run_id,
         np.concatenate([scan.kinds for scan in scans]),
-        np.concatenate(starts),
-        np.concatenate(ends),
+        np.concatenate([scan.starts for scan in scans]) + shifts,
+        np.concatenate([scan.ends for scan in scans]) + shifts,
         np.concatenate([scan.rank for scan in scans]),
         np.concatenate([scan.incarnation for scan in scans]),
         np.concatenate([scan.seq for scan in scans]),
