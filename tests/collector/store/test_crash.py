@@ -16,7 +16,6 @@ import pytest
 from cascade_runtime.vocabulary.errors import CascadeError
 from collector.hot import publisher, run_files
 from collector.hot.journal import Journal
-from collector.storage import embedded as embedded_module
 from collector.trace import durable
 from tests.collector.store.rows import (
     RUN,
@@ -38,9 +37,8 @@ from tests.collector.store.rows import (
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    """views.duckdb has tests of its own; syncs matter when power fails, which no test can do."""
-    monkeypatch.setattr(embedded_module, "write_views_file", lambda data: False)
+def quick(no_views_file, monkeypatch):
+    """Syncs matter when power fails, which no test can do."""
     monkeypatch.setattr(os, "fsync", lambda handle: None)
 
 

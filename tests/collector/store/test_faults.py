@@ -31,6 +31,8 @@ from tests.collector.store.rows import (
     steps,
 )
 
+pytestmark = pytest.mark.usefixtures("no_views_file")
+
 
 def flip(file, place):
     data = bytearray(file.read_bytes())
