@@ -240,6 +240,13 @@ class Journal:
         """Fold the write-ahead log into the file."""
         self._con.execute("CHECKPOINT")
 
+    def log_bytes(self) -> int:
+        """Size of the write-ahead log: what the next start would replay."""
+        try:
+            return self.path.with_name(f"{DATABASE}.wal").stat().st_size
+        except OSError:
+            return 0
+
     # ---- reading, at the start -------------------------------------------------------------------
 
     def runs(self) -> list[RunRow]:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import duckdb
 
 from cascade_runtime.vocabulary.errors import CascadeError
+from collector.hot.asking import Asking
 from collector.hot.catalog import Catalog
 from collector.hot.group import Group
 from collector.hot.intake import Job, Sifted, fail, read, sift_all
@@ -52,6 +53,8 @@ class Writer:
         options: limits.
         first_commit: the number of the next commit.
         disk_is_low: says what is wrong with the disk; None when there is room.
+        asking: questions, which go first for a moment.
+        on_stored: told after each commit that its rows can be read.
     """
 
     def __init__(
@@ -61,12 +64,16 @@ class Writer:
         options: StoreOptions,
         first_commit: int,
         disk_is_low: Callable[[], str | None],
+        asking: Asking,
+        on_stored: Callable[[], None],
     ) -> None:
         self._journal = journal
         self._catalog = catalog
         self._options = options
         self._next_commit = first_commit
         self._disk_is_low = disk_is_low
+        self._asking = asking
+        self._on_stored = on_stored
         self._queue: queue.SimpleQueue[Job | _Task | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._queued_rows = 0
@@ -154,6 +161,8 @@ class Writer:
         tasks: list[_Task] = []
         num_rows = 0
         item = self._queue.get()
+        if isinstance(item, Job):
+            self._asking.give_way()
         if self._is_crowd:
             time.sleep(max(0.0, self._began_s + _GATHER_S - time.monotonic()))
         self._began_s = time.monotonic()
@@ -212,6 +221,7 @@ class Writer:
                 self.problem = self._why(error).message
                 raise
             self._apply(parts)
+            self._on_stored()
         marks: dict[ActorKey, Mark] = {}
         for done in sifted:
             self._acknowledge(done, marks)
