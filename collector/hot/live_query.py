@@ -25,6 +25,7 @@ _MOST_IDLE = 4
 """Sessions that are kept for the next question; so many questions at once find one."""
 
 _CATALOG = re.compile(r"duckdb_|sqlite_|pg_|information_schema", re.IGNORECASE)
+_FATAL = (duckdb.FatalException, duckdb.InternalException)
 _ALTERED = "Contents of view were altered"
 
 
@@ -57,6 +58,10 @@ class LiveSql:
         try:
             if session.is_clean(sql):
                 return session.answer(runs, sql)
+        except BadUsage as error:
+            if isinstance(error.__cause__, _FATAL):  # nothing works in this database any more
+                self._forget()
+            raise
         finally:
             self._give(session)
         with duckdb.connect(config=_CONFIG) as db:
@@ -64,6 +69,9 @@ class LiveSql:
 
     def close(self) -> None:
         """Let go of the database; a question that is being answered goes on to its end."""
+        self._forget()
+
+    def _forget(self) -> None:
         with self._lock:
             self._idle.clear()
             self._db = None
@@ -74,19 +82,22 @@ class LiveSql:
                 return self._idle.pop()
             if self._db is None:
                 self._db = duckdb.connect(config=_CONFIG)
-            return _Session(self._db.cursor())
+            return _Session(self._db.cursor(), self._db)
 
     def _give(self, session: _Session) -> None:
         with self._lock:
-            if self._db is not None and len(self._idle) < _MOST_IDLE:
+            if session.of is not None and session.of is self._db and len(self._idle) < _MOST_IDLE:
                 self._idle.append(session)
 
 
 class _Session:
-    """A connection, and the text of the views that it has."""
+    """A connection, the text of the views that it has, and the database that it is ``of``."""
 
-    def __init__(self, db: duckdb.DuckDBPyConnection) -> None:
+    def __init__(
+        self, db: duckdb.DuckDBPyConnection, of: duckdb.DuckDBPyConnection | None = None
+    ) -> None:
         self._db = db
+        self.of = of
         self._made: dict[str, str] = {}
 
     def is_clean(self, sql: str) -> bool:

@@ -7,6 +7,7 @@ import threading
 import time
 from contextlib import suppress
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -244,6 +245,22 @@ def test_a_statement_leaves_nothing_behind(embedded, sql):
     found = store.query("SELECT view_name FROM duckdb_views() WHERE NOT internal", RUN)
     assert found.num_rows == 0
     assert queried(store) == steps(0, 1)
+
+
+def test_a_database_that_broke_is_not_used_again(embedded, monkeypatch):
+    store = embedded()
+    send(store, *steps(0, 9))
+    assert queried(store) == steps(0, 9)
+    (broken,) = store._live_sql._idle
+
+    def fails(*_):
+        raise duckdb.FatalException("the database has been invalidated")
+
+    monkeypatch.setattr(broken, "_answer", fails)
+    with pytest.raises(BadUsage, match="invalidated"):
+        store.query("SELECT 1", RUN)
+    assert queried(store) == steps(0, 9)
+    assert broken not in store._live_sql._idle
 
 
 def test_questions_at_once(embedded):
