@@ -4,6 +4,9 @@
 
 BIN := .venv/bin
 
+# Where it is set (images of containers do), every process of a test compiles all sources again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # demo: SCENARIO=name RANKS=4 OUT=folder    test: COVER=1 ARGS="-k walk"    bench: NAME=name
 RANKS ?= 4
 
@@ -20,7 +23,7 @@ demo: setup ## Run a real job with a real fault and show it live (SCENARIO=, RAN
 
 test: setup ## Run the tests (COVER=1: with branch coverage; ARGS="-k walk": some of them)
 	@echo "test: pytest, two workers$(if $(COVER), and branch coverage)"
-	@$(BIN)/pytest -n 2 --dist loadfile $(if $(COVER),--cov) $(ARGS)
+	@$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder $(if $(COVER),--cov) $(ARGS)
 
 lint: setup ## Check style and formatting (ruff)
 	@echo "lint: ruff"

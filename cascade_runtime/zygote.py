@@ -12,16 +12,31 @@ import selectors
 import signal
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
+from cascade_runtime.agent.run_folder import held
 from cascade_runtime.agent.zygote_client import Exited, Spawned, SpawnRequest
 
 
 def main() -> None:
-    """``python -m cascade_runtime.zygote SOCKET``: listen, fork, reap, until the parent is gone."""
+    """``python -m cascade_runtime.zygote SOCKET``: listen, fork, reap, until the parent is gone.
+
+    The socket's folder is removed in the end: a parent that was killed can't do it.
+    """
     path = Path(sys.argv[1])
+    try:
+        with held(path.parent):
+            _listen(path)
+    finally:  # of this process alone: ranks leave by os._exit
+        with suppress(OSError):  # the parent may have been quicker, or keeps other things there
+            path.unlink(missing_ok=True)
+            path.parent.rmdir()
+
+
+def _listen(path: Path) -> None:
     _preload()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(str(path))

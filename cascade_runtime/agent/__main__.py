@@ -11,6 +11,7 @@ from pathlib import Path
 
 from cascade_runtime.agent.config import read_config
 from cascade_runtime.agent.host import HostAgent
+from cascade_runtime.agent.run_folder import held
 
 _PR_SET_PDEATHSIG = 1
 
@@ -19,8 +20,9 @@ def main() -> int:
     """Serve until the job is over."""
     _end_with_launcher(int(sys.argv[3]))
     config = read_config(Path(sys.argv[1]))
-    agent = HostAgent(config, int(sys.argv[2]))
-    return asyncio.run(agent.run())
+    with held(Path(config.run_dir)):
+        agent = HostAgent(config, int(sys.argv[2]))
+        return asyncio.run(agent.run())
 
 
 def _end_with_launcher(launcher: int) -> None:

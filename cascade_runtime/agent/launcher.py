@@ -14,7 +14,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import uuid
 from pathlib import Path
 from types import FrameType
@@ -24,6 +23,7 @@ import msgspec
 from cascade_runtime.agent.config import JobConfig, save_config
 from cascade_runtime.agent.journal import Journal, Memory
 from cascade_runtime.agent.rank_process import describe_status
+from cascade_runtime.agent.run_folder import CONFIG, ZYGOTE, held, make_run_folder
 from cascade_runtime.agent.shipping.settings import check_collector, deadline_s, token
 from cascade_runtime.vocabulary.errors import BadUsage
 from cascade_runtime.vocabulary.identity import Actor
@@ -88,7 +88,7 @@ def make_config(
         )
     trace_dir.mkdir(parents=True, exist_ok=True)
     run_id = uuid.uuid4().hex[:12]
-    run_dir = tempfile.mkdtemp(prefix="cascade-")  # short: unix socket paths end at 107 bytes
+    run_dir = str(make_run_folder())
     return JobConfig(
         run_id=run_id,
         name=name or script.stem,
@@ -118,7 +118,7 @@ class Launcher:
 
     def __init__(self, config: JobConfig) -> None:
         self.config = config
-        self._path = Path(config.run_dir) / "job.json"
+        self._path = Path(config.run_dir) / CONFIG
         self._agents: dict[int, subprocess.Popen[bytes]] = {}
         self._starts = [0] * config.num_hosts
         self._done: set[int] = set()
@@ -129,6 +129,10 @@ class Launcher:
 
     def run(self) -> Outcome:
         """Start, watch, restart, reap; returns when every agent has ended."""
+        with held(Path(self.config.run_dir)):
+            return self._run()
+
+    def _run(self) -> Outcome:
         save_config(self.config, self._path)
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
         previous = {
@@ -251,7 +255,7 @@ class Zygote:
     """A zygote process for the life of this context; give ``path`` to ``make_config``."""
 
     def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="cascade-")) / "zygote.sock"
+        self.path = make_run_folder() / ZYGOTE
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Zygote:

@@ -14,13 +14,14 @@ import pyarrow.compute as pc
 from cascade_runtime.vocabulary.events import CollectiveDone, Collectives, Event, Gaps, Record
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from collector.doorway import CollectiveKey, joined, key_of
+from collector.hot.open_rows import OpenRows
 from collector.hot.raw_rows import Converted, Raw, convert
 from collector.hot.scanned import PlaceKey, open_places
 from collector.hot.sift import Part
 from collector.losses import HIGHEST_SEQ
 from collector.schema.rows import events_to_table, table_to_events
-from collector.wire.batch import RECORD_GROWTH, SCAN_BYTES, Batch
-from collector.wire.scan_plan import DONE, TABLES
+from collector.wire.batch import RECORD_GROWTH, SCAN_BYTES, Batch, Scan
+from collector.wire.scan_plan import DONE, NUMBER, TABLES
 
 _ROW_BYTES = 1000
 """About what one record takes up as an object."""
@@ -78,6 +79,7 @@ class HotRows:
         """About what records that are not converted take up."""
         self._raw_open: set[PlaceKey] = set()
         self._raw_done: set[PlaceKey] = set()
+        self.open_rows = OpenRows()
         self.commit = 0
 
     @property
@@ -95,6 +97,11 @@ class HotRows:
             waiting = _ROW_BYTES * (len(self._open) + len(self._orphans))
             return chunks + waiting + self._raw_bytes + self._pending_bytes
 
+    @property
+    def num_waiting(self) -> int:
+        """Rows of scanned batches that no snapshot has converted yet."""
+        return self._raw_rows
+
     def tables(self) -> list[str]:
         """Tables that have rows here."""
         with self._lock:
@@ -108,10 +115,6 @@ class HotRows:
         with self._lock:
             place = key[1:]
             return place in self._raw_open or (key in self._open and place not in self._raw_done)
-
-    def is_waiting(self, place: PlaceKey) -> bool:
-        """True for a collective that waits, in a batch that is not converted yet: the usual case."""
-        return place in self._raw_open
 
     def is_orphan(self, key: CollectiveKey) -> bool:
         """True when the completion is here already, and its row is not."""
@@ -155,7 +158,14 @@ class HotRows:
     def put_records(self, records: Iterable[Record]) -> None:
         """Add records that are in no file, when a run is opened again."""
         with self._lock:
+            self._settle()
             self._add_records(records)
+
+    def replay_scanned(self, body: bytes, scan: Scan) -> None:
+        """Add a journaled batch when a run is opened again, of which no file has anything."""
+        num_done = int(np.count_nonzero(scan.kinds == NUMBER[DONE]))
+        with self._lock:
+            self._add_raw(Raw(body, scan, len(scan.kinds) - num_done))
 
     def replay(
         self, commit: int, batch: Batch, commits: Mapping[str, int], open_commit: int
@@ -170,6 +180,7 @@ class HotRows:
         """
         in_files = {name for name, upto in commits.items() if commit <= upto}
         with self._lock:
+            self._settle()
             # Collectives are joined again whether the joined rows are in a file or not: what is
             # open in the end depends on it.
             num_joined = self._num_rows_of("collectives")
@@ -205,6 +216,7 @@ class HotRows:
     def completions_lost(self, actors: Collection[tuple[int, int]]) -> None:
         """Whether open collectives of these actors completed is not known any more."""
         with self._lock:
+            self._settle()
             self._completions_lost(dict.fromkeys(actors, HIGHEST_SEQ))
 
     def _add_raw(self, raw: Raw) -> None:
@@ -314,19 +326,23 @@ class HotRows:
 
     # ---- out -------------------------------------------------------------------------------------
 
-    def snapshot(self) -> Snapshot:
-        """Everything here, as Arrow. Records are converted once, and not under the writer's lock."""
+    def convert_waiting(self) -> None:
+        """Turn the batches that wait into columns now, so that the next snapshot need not."""
         with self._converting:
+            self._convert()
+
+    def snapshot(self, names: Collection[str] | None = None) -> Snapshot:
+        """Everything here, as Arrow. Records are converted once, and not under the writer's lock.
+
+        Args:
+            names: of the tables that are wanted; every table when not given.
+        """
+        with self._converting:
+            commit = self._convert()
             # Meanwhile the writer may add scanned batches, and nothing else (see apply).
             with self._lock:
-                commit, raw = self.commit, list(self._raw)
-            if raw:
-                converted = convert(raw)
-                with self._lock:
-                    self._add_converted(converted)
-                    self._forget_raw(len(raw))
-            with self._lock:
-                pending = {n: t.pending for n, t in self._tables.items() if t.pending}
+                wanted = self._tables if names is None else self._tables.keys() & names
+                pending = {n: rows for n in wanted if (rows := self._tables[n].pending)}
                 is_open, orphans = list(self._open.values()), list(self._orphans.values())
             fresh = {name: events_to_table(name, rows) for name, rows in pending.items()}
             with self._lock:
@@ -334,14 +350,26 @@ class HotRows:
                     self._tables[name].chunks.append(rows)
                     self._tables[name].num_bytes += rows.nbytes
                     self._tables[name].pending = []
-                self._pending_bytes = 0
+                if not any(table.pending for table in self._tables.values()):
+                    self._pending_bytes = 0
                 return Snapshot(
                     commit,
-                    {n: list(t.chunks) for n, t in self._tables.items() if t.chunks},
+                    {n: list(t.chunks) for n in wanted if (t := self._tables[n]).chunks},
                     {name: list(files) for name, files in self._segments.items()},
                     is_open,
                     orphans,
                 )
+
+    def _convert(self) -> int:
+        """Convert the batches that wait; the commit that all rows here are of then."""
+        with self._lock:
+            commit, raw = self.commit, list(self._raw)
+        if raw:
+            converted = convert(raw)
+            with self._lock:
+                self._add_converted(converted)
+                self._forget_raw(len(raw))
+        return commit
 
     def sealed(self, name: str, num_chunks: int, file: str) -> None:
         """The first chunks of a table are in a segment now."""
@@ -352,6 +380,26 @@ class HotRows:
             table.num_rows -= sum(rows.num_rows for rows in gone)
             table.num_bytes -= sum(rows.nbytes for rows in gone)
             self._segments.setdefault(name, []).append(file)
+
+    def compact(self, name: str, num_chunks: int) -> None:
+        """Put the newest of the first chunks together, as far as they are small beside each other.
+
+        A scan pays for each chunk. The caller holds the run's ``publishing``: nothing is sealed
+        meanwhile. So a row is copied as often as its chunk doubles.
+        """
+        with self._lock:
+            chunks = self._tables[name].chunks[:num_chunks]
+        start = num_chunks - 1
+        num_rows = chunks[start].num_rows
+        while start and chunks[start - 1].num_rows <= 2 * num_rows:
+            start -= 1
+            num_rows += chunks[start].num_rows
+        if num_chunks - start > 1:
+            one = pa.concat_tables(chunks[start:]).combine_chunks()
+            with self._lock:
+                table = self._tables[name]
+                table.chunks[start:num_chunks] = [one]
+                table.num_bytes += one.nbytes - sum(rows.nbytes for rows in chunks[start:])
 
     def replace_segments(self, name: str, files: list[str]) -> None:
         """The rows of a table's segments are in these files now."""

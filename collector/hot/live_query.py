@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import NamedTuple
 
 import duckdb
@@ -14,12 +14,19 @@ from cascade_runtime.vocabulary.errors import BadUsage
 from cascade_runtime.vocabulary.schema import EVENT_TABLES, TABLES
 from collector.hot.hot_rows import Snapshot
 from collector.hot.run import Run
-from collector.schema.arrow import empty_table
-from collector.schema.rows import events_to_table
+from collector.schema.arrow import arrow_schema
 from collector.schema.views import quoted, table_view
 from collector.sql.data_views import EVERY_RUN, data_views, needed
+from collector.sql.messages import DataView
 
 _TRIES = 3
+_CONFIG: dict[str, str | bool | int | float | list[str]] = {"threads": "2"}
+_MOST_IDLE = 4
+"""Sessions that are kept for the next question; so many questions at once find one."""
+
+_CATALOG = re.compile(r"duckdb_|sqlite_|pg_|information_schema", re.IGNORECASE)
+_FATAL = (duckdb.FatalException, duckdb.InternalException)
+_ALTERED = "Contents of view were altered"
 
 
 class _Seen(NamedTuple):
@@ -27,57 +34,135 @@ class _Seen(NamedTuple):
     snapshot: Snapshot
 
 
-def live_query(runs: Sequence[Run], sql: str) -> pa.Table:
-    """The answer to one statement over some runs.
+class LiveSql:
+    """Answers questions. Opening a database costs 30 ms, so one is kept, with its views as they were.
 
-    The rows of each run are those after one commit: a segment that is made meanwhile neither hides
-    rows nor doubles them.
-
-    Raises:
-        BadUsage: the statement fails; DuckDB's message is in it.
+    Safe to call from several threads; each question has a session of its own.
     """
-    for _ in range(_TRIES - 1):
-        with suppress(duckdb.IOException):  # files went meanwhile: segments were merged
-            return _answer(runs, sql)
-    try:
-        return _answer(runs, sql)
-    except duckdb.IOException as error:
-        raise BadUsage(f"the statement fails: {error}", where="sql") from error
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._db: duckdb.DuckDBPyConnection | None = None
+        self._idle: list[_Session] = []
+
+    def query(self, runs: Sequence[Run], sql: str) -> pa.Table:
+        """The answer to one statement over some runs.
+
+        The rows of each run are those after one commit: a segment that is made meanwhile neither
+        hides rows nor doubles them.
+
+        Raises:
+            BadUsage: the statement fails; DuckDB's message is in it.
+        """
+        session = self._take()
+        try:
+            if session.is_clean(sql):
+                return session.answer(runs, sql)
+        except BadUsage as error:
+            if isinstance(error.__cause__, _FATAL):  # nothing works in this database any more
+                self._forget()
+            raise
+        finally:
+            self._give(session)
+        with duckdb.connect(config=_CONFIG) as db:
+            return _Session(db).answer(runs, sql)
+
+    def close(self) -> None:
+        """Let go of the database; a question that is being answered goes on to its end."""
+        self._forget()
+
+    def _forget(self) -> None:
+        with self._lock:
+            self._idle.clear()
+            self._db = None
+
+    def _take(self) -> _Session:
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+            if self._db is None:
+                self._db = duckdb.connect(config=_CONFIG)
+            return _Session(self._db.cursor(), self._db)
+
+    def _give(self, session: _Session) -> None:
+        with self._lock:
+            if session.of is not None and session.of is self._db and len(self._idle) < _MOST_IDLE:
+                self._idle.append(session)
 
 
-def _answer(runs: Sequence[Run], sql: str) -> pa.Table:
-    wanted = set(re.findall(r"\w+", sql.lower()))
-    views = needed(_VIEWS, [name for name in wanted if name in _VIEWS])
-    names = [view.name for view in views]
-    seen = [_Seen(run, run.rows.snapshot()) for run in runs] if names else []
-    with duckdb.connect(config={"threads": "2"}) as db:
+class _Session:
+    """A connection, the text of the views that it has, and the database that it is ``of``."""
+
+    def __init__(
+        self, db: duckdb.DuckDBPyConnection, of: duckdb.DuckDBPyConnection | None = None
+    ) -> None:
+        self._db = db
+        self.of = of
+        self._made: dict[str, str] = {}
+
+    def is_clean(self, sql: str) -> bool:
+        """True for one SELECT that is not about the catalog: it leaves nothing here, and sees nothing
+        of what others left.
+        """  # noqa: D205
+        try:
+            statements = self._db.extract_statements(sql)
+        except duckdb.Error:
+            return False
+        select = len(statements) == 1 and statements[0].type == duckdb.StatementType.SELECT
+        return select and not _CATALOG.search(sql)
+
+    def answer(self, runs: Sequence[Run], sql: str) -> pa.Table:
+        """See LiveSql.query."""
+        for left in reversed(range(_TRIES)):
+            try:
+                return self._answer(runs, sql)
+            except (duckdb.Error, AttributeError) as error:
+                gone = isinstance(error, duckdb.IOException)  # segments were merged meanwhile
+                if left and (gone or _ALTERED in str(error)):
+                    self._made.clear()  # or results have columns that they did not have
+                    continue
+                raise BadUsage(f"the statement fails: {error}", where="sql") from error
+        raise AssertionError
+
+    def _answer(self, runs: Sequence[Run], sql: str) -> pa.Table:
+        wanted = set(re.findall(r"\w+", sql.lower()))
+        views = needed(_VIEWS, [name for name in wanted if name in _VIEWS])
+        events = {view.name for view in views if view.name in EVENT_TABLES}
+        seen = [_Seen(run, run.rows.snapshot(events)) for run in runs] if events else []
+        hot: list[str] = []
         try:
             for view in views:
-                if view.name in EVENT_TABLES:
-                    db.register(f"_hot_{view.name}", _hot(view.name, seen))
-                    db.execute(_event_view(view.name, seen))
-                elif view.name in TABLES:
-                    db.execute(_result_view(view.name, seen))
-                else:
-                    db.execute(view.sql)
-            return db.sql(sql).to_arrow_table()
-        except duckdb.IOException:
-            raise
-        except (duckdb.Error, AttributeError) as error:
-            raise BadUsage(f"the statement fails: {error}", where="sql") from error
+                text = _text(view, seen, runs)
+                if view.name in EVENT_TABLES and f"_hot_{view.name}" in text:
+                    self._db.register(f"_hot_{view.name}", _hot(view.name, seen))
+                    hot.append(view.name)
+                if self._made.get(view.name) != text:
+                    self._db.execute(text)
+                    self._made[view.name] = text
+            return self._db.sql(sql).to_arrow_table()
+        finally:
+            for name in hot:  # or the rows would stay in memory until somebody asks again
+                self._db.unregister(f"_hot_{name}")
 
 
 _VIEWS = data_views("", (), run=EVERY_RUN)
 """Read once: the named views lie in files."""
 
 
+def _text(view: DataView, seen: Sequence[_Seen], runs: Sequence[Run]) -> str:
+    if view.name in EVENT_TABLES:
+        return _event_view(view.name, seen)
+    text = _result_view(view.name, runs) if view.name in TABLES else view.sql
+    return text.replace("VIEW", "TEMP VIEW", 1)
+
+
 def _hot(name: str, seen: Sequence[_Seen]) -> pa.Table:
-    parts = [empty_table(name)]
+    parts: list[pa.Table] = []
     for run in seen:
         parts += run.snapshot.tables.get(name, [])
-        if name == "collectives":
-            parts.append(events_to_table(name, run.snapshot.open))
-    return pa.concat_tables(parts)
+        if name == "collectives" and run.snapshot.open:
+            parts.append(run.run.rows.open_rows.table(run.snapshot.open))
+    return pa.concat_tables(parts) if parts else arrow_schema(name).empty_table()
 
 
 def _event_view(name: str, seen: Sequence[_Seen]) -> str:
@@ -86,18 +171,23 @@ def _event_view(name: str, seen: Sequence[_Seen]) -> str:
         for run in seen
         for file in run.snapshot.segments.get(name, ())
     ]
+    is_hot = any(
+        name in run.snapshot.tables or (name == "collectives" and run.snapshot.open) for run in seen
+    )
+    if not files and not is_hot:
+        return table_view(TABLES[name], None, None).replace("VIEW", "TEMP VIEW", 1)
     select = f"SELECT * FROM _hot_{name}"  # noqa: S608  # a table of the schema
     if files:
         select += f" UNION ALL BY NAME SELECT * FROM {_parquet(files)}"  # noqa: S608
-    return f"CREATE VIEW {name} AS {select}"
+    return f"CREATE OR REPLACE TEMP VIEW {name} AS {select}"
 
 
-def _result_view(name: str, seen: Sequence[_Seen]) -> str:
-    folders = [run.run.files.root / "results" / name for run in seen]
+def _result_view(name: str, runs: Sequence[Run]) -> str:
+    folders = [run.files.root / "results" / name for run in runs]
     files = [str(file) for folder in folders for file in folder.glob("*.parquet")]
     if not files:
         return table_view(TABLES[name], None, None)
-    return f"CREATE VIEW {name} AS SELECT * FROM {_parquet(files)}"  # noqa: S608
+    return f"CREATE OR REPLACE VIEW {name} AS SELECT * FROM {_parquet(files)}"  # noqa: S608
 
 
 def _parquet(files: Sequence[str]) -> str:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from cascade_runtime.vocabulary.errors import CascadeError
 from cascade_runtime.vocabulary.events import CollectiveDone
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
+from collector.hot.asking import Asking
 from collector.hot.catalog import Catalog
 from collector.hot.hot_rows import Snapshot
 from collector.hot.journal import Journal, RunRow
@@ -43,7 +44,7 @@ class Publisher:
     """Files follow the journal at a short distance.
 
     Args:
-        catalog, journal, writer, options: of the store.
+        catalog, journal, writer, options, asking: of the store.
         on_new_files: called after tables of runs got their first files, again until it succeeded:
             False when it did not.
     """
@@ -54,12 +55,14 @@ class Publisher:
         journal: Journal,
         writer: Writer,
         options: StoreOptions,
+        asking: Asking,
         on_new_files: Callable[[], bool | None],
     ) -> None:
         self._catalog = catalog
         self._journal = journal
         self._writer = writer
         self._options = options
+        self._asking = asking
         self._on_new_files = on_new_files
         self._new_files = False
         self._sizes: dict[str, _Size] = {}
@@ -108,6 +111,7 @@ class Publisher:
                 problem = f"run {run.run_id[:100]} cannot be written: {error}"
                 _log.error("%s", problem)
         self.problem = problem
+        self._fold_log()
         self._retire()
         self._tell_new_files()
 
@@ -132,8 +136,9 @@ class Publisher:
             least = 1 if whole else segment_rows or self._options.segment_rows
             snapshot = run.rows.snapshot()
             for name, chunks in snapshot.tables.items():
+                self._asking.give_way()
                 self._publish_table(run, name, chunks, snapshot.commit, least)
-            run.files.write_open(snapshot.open, snapshot.commit)
+            run.files.write_open(run.rows.open_rows.table(snapshot.open), snapshot.commit)
             told, kept = self._part_orphans(snapshot.orphans)
             run.files.write_orphans(told)
             run.files.sync()
@@ -204,6 +209,7 @@ class Publisher:
         elif num_rows != run.num_published.get(name):
             run.files.write_tail(name, chunks, commit)
             run.num_published[name] = num_rows
+            run.rows.compact(name, len(chunks))
 
     def _part_orphans(
         self, orphans: list[CollectiveDone]
@@ -275,6 +281,14 @@ class Publisher:
         return run.last_row_s is None or (
             self._options.mono_s() - run.last_row_s >= self._options.idle_s
         )
+
+    def _fold_log(self) -> None:
+        """Now that most of the journal is in files there is little to fold in."""
+        if self._journal.log_bytes() >= self._options.fold_log_bytes:
+            try:
+                self._writer.do(self._journal.checkpoint).result()
+            except CascadeError as error:
+                _log.error("the journal's log stays as long as it is: %s", error)
 
     def _retire(self) -> None:
         """Drop runs by age, then the oldest while all are too large; never one that is live."""

@@ -164,7 +164,7 @@ def _store(run: Run, journal: Journal, commit: int) -> None:
     snapshot = run.rows.snapshot()
     for name, chunks in snapshot.tables.items():
         run.files.write_tail(name, chunks, commit)
-    run.files.write_open(snapshot.open, commit)
+    run.files.write_open(run.rows.open_rows.table(snapshot.open), commit)
     if run.state == "hot":
         text = run.meta_text
         run.files.root.mkdir(parents=True, exist_ok=True)

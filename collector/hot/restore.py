@@ -14,6 +14,7 @@ from collector.hot.hot_rows import HotRows
 from collector.hot.journal import JournalRow
 from collector.hot.run import Run
 from collector.hot.run_files import TableFiles, commit_of_segment
+from collector.hot.scanned import new_stretches
 from collector.hot.sift import sift
 from collector.wire.decode import decode
 
@@ -92,6 +93,14 @@ def _know_files(run: Run, name: str, files: TableFiles) -> None:
 def _replay(run: Run, row: JournalRow, commits: dict[str, int], open_commit: int) -> None:
     """Add the rows of a journaled batch that no file has (see run_files)."""
     batch = decode(row.media_type, row.body)
+    if batch.scan is not None and row.commit_no > max([open_commit, *commits.values()]):
+        # No file has anything of it, as is usual after a kill: it comes in as it did then.
+        stretches = new_stretches(batch.scan)
+        if stretches is not None:
+            for actor, first, last in stretches:
+                run.known_of(actor).stored.add(first, last)
+            run.rows.replay_scanned(row.body, batch.scan)
+            return
     # Only for what is known of the actors: the journal holds nothing twice.
     for part in sift(batch, lambda key: run.known_of(key[1:]).stored, lambda done: True):
         run.cover(part)

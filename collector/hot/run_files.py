@@ -19,11 +19,10 @@ import pyarrow as pa
 
 from cascade_runtime.vocabulary.codec import pack
 from cascade_runtime.vocabulary.errors import BadTrace
-from cascade_runtime.vocabulary.events import CollectiveDone, Collectives
+from cascade_runtime.vocabulary.events import CollectiveDone
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from cascade_runtime.vocabulary.spool_format import RECORD, pack_header
 from collector.schema.arrow import arrow_schema
-from collector.schema.rows import events_to_table
 from collector.trace.durable import publish, remove_leftovers, sync_folder
 from collector.trace.parquet_files import in_order, read_file, read_notes, write_parquet
 
@@ -102,11 +101,11 @@ class RunFiles:
             sync_folder(folder)
             self._unsynced.discard(folder)
 
-    def write_open(self, rows: Sequence[Collectives], commit: int) -> None:
+    def write_open(self, rows: pa.Table, commit: int) -> None:
         """Put the open collectives into their file, in place of the old ones."""
         file = self.folder("collectives") / OPEN
-        if rows or file.exists():
-            self._write(file, events_to_table("collectives", rows), commit)
+        if rows.num_rows or file.exists():
+            self._write(file, rows, commit)
 
     def write_orphans(self, orphans: Sequence[CollectiveDone]) -> None:
         """Keep completions whose row never came where readers join them: in the trace's spool."""

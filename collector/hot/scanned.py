@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -46,10 +47,30 @@ def new_stretches(scan: Scan) -> list[Stretch] | None:
         return None
     firsts = np.concatenate(([0], np.flatnonzero(~same) + 1))
     lasts = np.concatenate((firsts[1:] - 1, [len(seq) - 1]))
-    return [
-        ((int(rank[order[a]]), int(incarnation[order[a]])), int(seq[a]), int(seq[b]))
-        for a, b in zip(firsts, lasts, strict=True)
-    ]
+    at = order[firsts]
+    actors = zip(rank[at].tolist(), incarnation[at].tolist(), strict=True)
+    return list(zip(actors, seq[firsts].tolist(), seq[lasts].tolist(), strict=True))
+
+
+def actors_of_each(scan: Scan, nums: Sequence[int]) -> list[list[tuple[int, int]]]:
+    """The actors of several batches that were joined into one.
+
+    Args:
+        scan: of all of them.
+        nums: records of each.
+    """
+    batch = np.repeat(np.arange(len(nums)), nums)
+    order = np.lexsort((scan.incarnation, scan.rank, batch))
+    batch, rank, incarnation = (part[order] for part in (batch, scan.rank, scan.incarnation))
+    fresh = np.ones(len(order), np.bool_)
+    fresh[1:] = (
+        (batch[1:] != batch[:-1]) | (rank[1:] != rank[:-1]) | (incarnation[1:] != incarnation[:-1])
+    )
+    actors: list[list[tuple[int, int]]] = [[] for _ in nums]
+    columns = (part[fresh].tolist() for part in (batch, rank, incarnation))
+    for number, *actor in zip(*columns, strict=True):
+        actors[number].append((actor[0], actor[1]))
+    return actors
 
 
 def scan_completions(scan: Scan) -> Completions:

@@ -23,6 +23,19 @@ SpansOf = Callable[[ActorKey], Spans]
 WantsDone = Callable[[CollectiveDone], bool]
 
 
+class Told(NamedTuple):
+    """What is said of a batch that was stored together with others.
+
+    Attributes:
+        actors: the (rank, incarnation) pairs that it names.
+    """
+
+    run_id: str
+    num_rows: int
+    num_duplicates: int
+    actors: list[tuple[int, int]]
+
+
 class Part(NamedTuple):
     """What a batch brings one run. ``body`` holds exactly the rows that are new.
 

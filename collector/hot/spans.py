@@ -27,7 +27,7 @@ class Spans:
 
     def copy(self) -> Spans:
         """An independent copy."""
-        twin = Spans()
+        twin = Spans.__new__(Spans)  # one an actor and commit: nothing is to be sorted again
         twin._spans = self._spans.copy()
         return twin
 
@@ -52,12 +52,17 @@ class Spans:
 
     def is_free(self, first: int, last: int) -> bool:
         """True when no seq from ``first`` to ``last`` is stored."""
+        if not self._spans or self._spans[-1][1] < first:  # the usual case
+            return True
         at = bisect_right(self._spans, (last, _END)) - 1
         return at < 0 or self._spans[at][1] < first
 
     def add(self, first: int, last: int) -> None:
         """Store all seqs from ``first`` to ``last``; some may be there already."""
         spans = self._spans
+        if spans and spans[-1][1] + 1 == first:  # the usual case
+            spans[-1] = (spans[-1][0], last)
+            return
         low = bisect_right(spans, (first, _END)) - 1
         if low < 0 or spans[low][1] < first - 1:
             low += 1
@@ -108,8 +113,8 @@ class Known:
     __slots__ = ("covered", "stored")
 
     def __init__(self, stored: Spans | None = None, covered: Spans | None = None) -> None:
-        self.stored = stored or Spans()
-        self.covered = covered or Spans()
+        self.stored = Spans() if stored is None else stored
+        self.covered = Spans() if covered is None else covered
 
     def copy(self) -> Known:
         """An independent copy."""
@@ -118,6 +123,9 @@ class Known:
     @property
     def mark(self) -> int:
         """Every seq up to and with this one is stored or known to be gone; -1 when 0 is neither."""
+        if self.covered.last < 0:  # the usual case: nothing reaches over a hole
+            end = self.stored.end_of(0)
+            return -1 if end is None else end
         mark = -1
         while True:
             ends = (self.stored.end_of(mark + 1), self.covered.end_of(mark + 1))

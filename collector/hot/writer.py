@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, NamedTuple
@@ -16,37 +17,31 @@ from typing import Any, NamedTuple
 import duckdb
 
 from cascade_runtime.vocabulary.errors import CascadeError
+from collector.hot.asking import Asking
 from collector.hot.catalog import Catalog
 from collector.hot.group import Group
+from collector.hot.intake import Job, Sifted, fail, read, sift_all
 from collector.hot.journal import Journal
 from collector.hot.options import StoreOptions
-from collector.hot.sift import Part
+from collector.hot.sift import ActorKey, Part
 from collector.storage._interface import DiskLow, Mark, QueueFull, Receipt, StoreDown
 from collector.wire.batch import Batch
+from collector.wire.unread import Unread
 
 _log = logging.getLogger("cascade.store")
 _STOP = None
+_GATHER_S = 0.03
+_CROWD, _CROWD_ROWS = 4, 100
+"""While commits have so many batches, of so few rows in the mean, the next one begins so long after the
+one before: a thousand senders then share thirty commits a second. A lone sender never waits."""
+
 _JOB_BYTES = 1000
 """What a waiting batch costs beside its body, however small that is."""
-
-
-class _Job(NamedTuple):
-    batch: Batch
-    answer: Future[Receipt]
-
-    @property
-    def num_bytes(self) -> int:
-        return self.batch.num_bytes + _JOB_BYTES
 
 
 class _Task(NamedTuple):
     do: Callable[[], Any]
     answer: Future[Any]
-
-
-class _Sifted(NamedTuple):
-    job: _Job
-    parts: list[Part]
 
 
 class Writer:
@@ -58,6 +53,8 @@ class Writer:
         options: limits.
         first_commit: the number of the next commit.
         disk_is_low: says what is wrong with the disk; None when there is room.
+        asking: questions, which go first for a moment.
+        on_stored: told after each commit that its rows can be read.
     """
 
     def __init__(
@@ -67,17 +64,22 @@ class Writer:
         options: StoreOptions,
         first_commit: int,
         disk_is_low: Callable[[], str | None],
+        asking: Asking,
+        on_stored: Callable[[], None],
     ) -> None:
         self._journal = journal
         self._catalog = catalog
         self._options = options
         self._next_commit = first_commit
         self._disk_is_low = disk_is_low
-        self._queue: queue.SimpleQueue[_Job | _Task | None] = queue.SimpleQueue()
+        self._asking = asking
+        self._on_stored = on_stored
+        self._queue: queue.SimpleQueue[Job | _Task | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._queued_rows = 0
         self._queued_bytes = 0
         self._refuses: str | None = None
+        self._is_crowd, self._began_s = False, 0.0
         self._ended = self._is_broken = self._in_doubt = False
         self.problem: str | None = None
         self.num_commits = self.num_rows = self.num_duplicates = self.num_reopened = 0
@@ -91,13 +93,13 @@ class Writer:
 
     # ---- from any thread -------------------------------------------------------------------------
 
-    def append(self, batch: Batch) -> Future[Receipt]:
+    def append(self, batch: Batch | Unread) -> Future[Receipt]:
         """Queue a batch.
 
         Raises:
             QueueFull, StoreDown: nothing was taken.
         """
-        job = _Job(batch, Future())
+        job = Job(batch, Future(), batch.num_bytes + _JOB_BYTES)
         with self._lock:
             if self._refuses is not None:
                 raise StoreDown(self._refuses, hint="send it again in a while")
@@ -153,16 +155,21 @@ class Writer:
             if stop:
                 return
 
-    def _gather(self) -> tuple[list[_Job], list[_Task], bool]:
+    def _gather(self) -> tuple[list[Job], list[_Task], bool]:
         """Wait for something, then take what is there, up to one group of rows."""
-        jobs: list[_Job] = []
+        jobs: list[Job] = []
         tasks: list[_Task] = []
         num_rows = 0
         item = self._queue.get()
+        if isinstance(item, Job):
+            self._asking.give_way()
+        if self._is_crowd:
+            time.sleep(max(0.0, self._began_s + _GATHER_S - time.monotonic()))
+        self._began_s = time.monotonic()
         while True:
             if item is _STOP:
                 return jobs, tasks, True
-            if isinstance(item, _Job):
+            if isinstance(item, Job):
                 jobs.append(item)
                 num_rows += item.batch.num_rows
             elif item is not None:
@@ -182,11 +189,13 @@ class Writer:
         except duckdb.Error as error:
             _log.warning("the journal failed, it will be opened again: %s", _short(error))
             self._in_doubt = True
-            _fail(task.answer, self._why(error))
+            fail(task.answer, self._why(error))
         except Exception as error:
-            _fail(task.answer, error)
+            fail(task.answer, error)
 
-    def _store(self, jobs: list[_Job]) -> None:
+    def _store(self, jobs: list[Job]) -> None:
+        num_rows = sum(job.batch.num_rows for job in jobs)
+        self._is_crowd = len(jobs) >= _CROWD and num_rows < _CROWD_ROWS * len(jobs)
         try:
             self._check_whole()
             self._store_group(jobs)
@@ -194,15 +203,15 @@ class Writer:
             expected = isinstance(error, CascadeError | duckdb.Error)
             _log.error("batches could not be stored: %s", _short(error), exc_info=not expected)
             for job in jobs:
-                _fail(job.answer, self._why(error))
+                fail(job.answer, self._why(error))
         finally:
             with self._lock:
-                self._queued_rows -= sum(job.batch.num_rows for job in jobs)
+                self._queued_rows -= num_rows
                 self._queued_bytes -= sum(job.num_bytes for job in jobs)
 
-    def _store_group(self, jobs: list[_Job]) -> None:
+    def _store_group(self, jobs: list[Job]) -> None:
         group = Group(self._catalog, self._options.wall_ns())
-        sifted = [done for job in jobs if (done := self._sift(job, group)) is not None]
+        sifted = sift_all(read(jobs), group)
         parts = group.parts
         if parts:
             try:
@@ -212,18 +221,10 @@ class Writer:
                 self.problem = self._why(error).message
                 raise
             self._apply(parts)
+            self._on_stored()
+        marks: dict[ActorKey, Mark] = {}
         for done in sifted:
-            self._acknowledge(done)
-
-    def _sift(self, job: _Job, group: Group) -> _Sifted | None:
-        try:
-            return _Sifted(job, group.sift(job.batch))
-        except CascadeError as error:
-            _fail(job.answer, error)
-        except Exception as error:
-            _log.exception("a batch could not be sifted")
-            _fail(job.answer, StoreDown(f"this batch could not be stored: {error!r}"[:300]))
-        return None
+            self._acknowledge(done, marks)
 
     def _commit(self, parts: list[Part], group: Group) -> None:
         """Make the parts durable.
@@ -285,18 +286,24 @@ class Writer:
         if self._is_broken:
             raise StoreDown(str(self.problem))
 
-    def _acknowledge(self, done: _Sifted) -> None:
-        marks = []
+    def _acknowledge(self, done: Sifted, marks: dict[ActorKey, Mark]) -> None:
+        """Answer one batch; ``marks`` are those of this commit so far."""
+        mine = []
         num_rows = num_duplicates = 0
         for part in done.parts:
-            run = self._catalog.find(part.run_id)
             num_rows += part.num_rows
             num_duplicates += part.num_duplicates
-            marks += [Mark(part.run_id, *actor, run.known_of(actor).mark) for actor in part.actors]
+            for actor in part.actors:
+                key = (part.run_id, *actor)
+                mark = marks.get(key)
+                if mark is None:
+                    known = self._catalog.find(part.run_id).known_of(actor)
+                    mark = marks[key] = Mark(*key, known.mark)
+                mine.append(mark)
         self.num_rows += num_rows
         self.num_duplicates += num_duplicates
-        if done.job.answer.set_running_or_notify_cancel():
-            done.job.answer.set_result(Receipt(num_rows, num_duplicates, marks))
+        if done.answer.set_running_or_notify_cancel():
+            done.answer.set_result(Receipt(num_rows, num_duplicates, mine))
 
     def _why(self, error: BaseException) -> CascadeError:
         if isinstance(error, StoreDown):
@@ -309,11 +316,6 @@ class Writer:
         return StoreDown(
             f"the store cannot write: {_short(error)}", hint="send it again in a while"
         )
-
-
-def _fail(answer: Future[Any], error: Exception) -> None:
-    if not answer.done() and answer.set_running_or_notify_cancel():
-        answer.set_exception(error)
 
 
 def _short(error: BaseException) -> str:

@@ -11,6 +11,7 @@ import msgspec
 from cascade_runtime.vocabulary.errors import CascadeError
 from cascade_runtime.vocabulary.trace_meta import TraceMeta
 from collector.wire.batch import Batch
+from collector.wire.unread import Unread
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -117,8 +118,11 @@ class NoSuchRun(CascadeError):
 class EventStore(Protocol):
     """Keeps the rows of runs. Safe to call from several threads."""
 
-    def append(self, batch: Batch) -> Future[Receipt]:
+    def append(self, batch: Batch | Unread) -> Future[Receipt]:
         """Take a batch; the future resolves when its rows are durable, duplicates dropped.
+
+        A store reads what is unread before it stores anything of it (``read_together``). The future
+        of one that is wrong fails with BadBatch, and no other one's does.
 
         Raises:
             QueueFull, DiskLow, StoreDown, RunDropped: at once, with nothing taken. The future may

@@ -13,12 +13,14 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from cascade_runtime.vocabulary.errors import BadTrace, BadUsage
+from cascade_runtime.vocabulary.errors import BadTrace, BadUsage, CascadeError
 from cascade_runtime.vocabulary.trace_meta import TraceMeta, format_trace_meta
 from collector.data_folder import runs_folder
+from collector.hot.asking import Asking
 from collector.hot.catalog import Catalog
+from collector.hot.converter import Converter
 from collector.hot.journal import Journal, open_journal
-from collector.hot.live_query import live_query
+from collector.hot.live_query import LiveSql
 from collector.hot.options import StoreOptions
 from collector.hot.publisher import Publisher
 from collector.hot.run import Run
@@ -38,6 +40,7 @@ from collector.storage._interface import (
 )
 from collector.trace.durable import alone_in
 from collector.wire.batch import BadBatch, Batch
+from collector.wire.unread import Unread
 
 _COUNT_EVERY_S = 0.05
 DISK_LOOK_S = 0.1
@@ -68,19 +71,30 @@ class EmbeddedStore:
             self._catalog = Catalog(data)
             last = _load(self._catalog, self._journal, data)
             self._held = held.pop_all()
+        self._asking = Asking(self.options.give_way_s)
+        self._converter = Converter(self._catalog, self._asking)
         self._writer = Writer(
-            self._journal, self._catalog, self.options, last + 1, self._disk_is_low
+            self._journal,
+            self._catalog,
+            self.options,
+            last + 1,
+            self._disk_is_low,
+            self._asking,
+            self._converter.tell,
         )
         self._publisher = Publisher(
-            self._catalog, self._journal, self._writer, self.options, self._new_files
+            self._catalog, self._journal, self._writer, self.options, self._asking, self._new_files
         )
+        self._live_sql = LiveSql()
+        if self._journal.log_bytes() >= self.options.long_log_bytes:
+            self._catch_up()
         self._num_hot, self._hot_bytes, self._counted_s = 0, 0, float("-inf")
         self._closing = threading.Lock()
         self._closed = False
 
     # ---- rows in ---------------------------------------------------------------------------------
 
-    def append(self, batch: Batch) -> Future[Receipt]:
+    def append(self, batch: Batch | Unread) -> Future[Receipt]:
         """See EventStore."""
         low = self._disk_is_low()
         if low is not None:
@@ -155,7 +169,8 @@ class EmbeddedStore:
         """See EventStore."""
         self._check_open()
         runs = self._catalog.all() if run_id is None else [self._catalog.find(run_id)]
-        return live_query(runs, sql)
+        with self._asking.question():
+            return self._live_sql.query(runs, sql)
 
     def publish(self, run_id: str | None = None) -> None:
         """See EventStore."""
@@ -209,6 +224,7 @@ class EmbeddedStore:
             return max(0.1, until - self.options.mono_s())
 
         self._writer.refuse("the collector is stopping")
+        self._converter.stop(left())
         self._publisher.stop(left())
         try:
             self._writer.do(lambda: None).result(left())  # what was accepted is stored then
@@ -218,10 +234,25 @@ class EmbeddedStore:
         except Exception as error:
             _log.error("not everything was published, the next start does it: %s", error)
         self._publisher.end(left())
+        self._live_sql.close()
         if self._writer.stop(left()):
             self._held.close()
         else:  # it still writes: the folder stays ours until the process ends
             _log.error("what was accepted could not be stored in %g s", deadline_s)
+
+    def _catch_up(self) -> None:
+        """Empty a long log before anything new comes, or each kill makes the next start longer.
+
+        First the rows go into the runs' folders, so that little is left to be folded in. It may be cut
+        short at any point, as publishing may be.
+        """
+        try:
+            for run in self._catalog.all():
+                if run.has_news:
+                    self._publisher.publish(run)
+            self._writer.do(self._journal.checkpoint).result()
+        except (OSError, pa.ArrowException, duckdb.Error, CascadeError) as error:
+            _log.error("the journal's log stays as long as it is: %s", error)
 
     def _check_open(self) -> None:
         if self._closed:

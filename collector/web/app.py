@@ -8,6 +8,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from collector.sql.service import SqlRequest
 from collector.storage._interface import EventStore, Receipt
@@ -41,7 +42,10 @@ def create_app(
     settings = settings or Settings()
     metrics = Metrics(store, sql_runner.health)
     context = Context(store, settings, metrics, Room(settings.limits.held_bytes))
-    app = FastAPI(
+    events = Route(PATH, Events(context), methods=["POST"])
+    sessions = Sessions(tokens)
+    front = Front(Guard(tokens, sessions, loopback=settings.loopback), metrics, [events])
+    app = _App(
         title="CASCADE collector",
         version="1",
         description="The one doorway for live and replayed events.",
@@ -49,15 +53,10 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
     )
+    app.front = front
     app.state.context = context
-    app.state.sessions = sessions = Sessions(tokens)
-    events = Route(PATH, Events(context), methods=["POST"])
-    app.add_middleware(
-        Front,
-        guard=Guard(tokens, sessions, loopback=settings.loopback),
-        metrics=metrics,
-        direct=[events],
-    )
+    app.state.sessions = sessions
+    app.add_middleware(front.around)
     app.exception_handler(HTTPException)(_http_error)
     app.exception_handler(RequestValidationError)(_validation_error)
     app.router.routes.append(events)  # for the methods that it does not take
@@ -73,6 +72,19 @@ def create_app(
 
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's own way to extend it
     return app
+
+
+class _App(FastAPI):
+    """The direct routes are served before FastAPI's own layers."""
+
+    front: Front
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if self.front.takes(scope):
+            await self.front(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
 
 
 async def _http_error(request: Request, error: HTTPException) -> None:

@@ -15,11 +15,12 @@ from collector.storage._interface import Receipt
 from collector.web.context import Context, Head
 from collector.web.errors import BodyTooLarge, UnknownMediaType
 from collector.web.landing import Landing
-from collector.web.limits import read_body
+from collector.web.limits import read_body, whole_body
 from collector.web.openapi import answers, json_answer, ref
 from collector.web.unpack import packing_of, unpack, unpacks_to
 from collector.wire.batch import ARROW, MSGPACK, NDJSON, Batch
 from collector.wire.decode import MEDIA_TYPES, decode
+from collector.wire.unread import Unread, unread
 
 PATH = "/v1/events"
 
@@ -52,9 +53,11 @@ class Events:
             )
         packing = packing_of(head.encoding)
         limits = context.settings.limits
-        body = await read_body(
-            receive, head.length, limits.body_bytes, limits.body_seconds, context.room
-        )
+        body = whole_body(scope, head.length, limits.body_bytes, context.room)
+        if body is None:
+            body = await read_body(
+                receive, head.length, limits.body_bytes, limits.body_seconds, context.room
+            )
         try:
             batch = await self._batch(media_type, packing, body)
         finally:
@@ -73,28 +76,34 @@ class Events:
         )
         await send({"type": "http.response.body", "body": answer})
 
-    async def _batch(self, media_type: str, packing: str | None, body: bytes) -> Batch:
+    async def _batch(self, media_type: str, packing: str | None, body: bytes) -> Batch | Unread:
         limits = self._context.settings.limits
         if len(body) <= limits.inline_bytes:
             if packing is None:
-                return decode(media_type, body)
+                return _decode_small(media_type, body)
             if _is_small(packing, body, limits.inline_bytes):
                 try:
                     plain = unpack(packing, body, min(limits.inline_bytes, limits.unpacked_bytes))
                 except BodyTooLarge:
                     pass  # it becomes more than its beginning says
                 else:
-                    return decode(media_type, plain)
+                    return _decode_small(media_type, plain)
         if packing is None:
             return await self._context.in_thread(0, lambda: decode(media_type, body))
         return await self._context.unpacked(
             packing, body, limits.unpacked_bytes, lambda plain: decode(media_type, plain)
         )
 
-    async def _stored(self, batch: Batch) -> Receipt:
+    async def _stored(self, batch: Batch | Unread) -> Receipt:
         if not batch.num_rows:
             return Receipt(0, 0, [])
         return await self._landing.wait(self._context.store.append(batch))
+
+
+def _decode_small(media_type: str, body: bytes) -> Batch | Unread:
+    """What a store reads together with others, or a batch."""
+    later = unread(body) if media_type == MSGPACK else None
+    return decode(media_type, body) if later is None else later
 
 
 def _is_small(packing: str, body: bytes, limit: int) -> bool:

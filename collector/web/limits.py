@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
-from starlette.types import Message, Receive
+from starlette.types import Message, Receive, Scope
 
 from collector.web.errors import BadBody, BodyTooLarge, BodyTooSlow, TooBusy
 
@@ -43,6 +44,30 @@ class Room:
         self._free += num_bytes
 
 
+WHOLE_BODY = "cascade.body"
+"""Key of a scope under which the server puts a call that gives the body, where all of it came with
+its head. It is for once, instead of the receive channel."""
+
+
+def whole_body(scope: Scope, said_length: bytes | None, limit: int, room: Room) -> bytes | None:
+    """The body that came with the head, as ``read_body`` gives it; None where one must wait for it.
+
+    Nearly all of a small request comes in one piece, and then no deadline is needed.
+
+    Raises:
+        BodyTooLarge, BadBody, TooBusy.
+    """
+    take: Callable[[], bytes] | None = scope.pop(WHOLE_BODY, None)
+    if take is None:
+        return None
+    _check_length(said_length, limit)
+    body = take()
+    if len(body) > limit:
+        raise _too_large(limit)
+    room.take(len(body))
+    return body
+
+
 async def read_body(
     receive: Receive, said_length: bytes | None, limit: int, seconds: float, room: Room
 ) -> bytes:
@@ -59,11 +84,7 @@ async def read_body(
         BodyTooLarge: as soon as that is known.
         BodyTooSlow, ClientGone, TooBusy.
     """
-    if said_length is not None:
-        if not said_length.isdigit():
-            raise BadBody("this is no length", where="Content-Length")
-        if len(said_length) > _LONGEST_LENGTH or int(said_length) > limit:
-            raise _too_large(limit)
+    _check_length(said_length, limit)
     taken = 0
     parts: list[bytes] = []
     try:
@@ -85,6 +106,15 @@ async def read_body(
     except BaseException:
         room.give(taken)
         raise
+
+
+def _check_length(said_length: bytes | None, limit: int) -> None:
+    if said_length is None:
+        return
+    if not said_length.isdigit():
+        raise BadBody("this is no length", where="Content-Length")
+    if len(said_length) > _LONGEST_LENGTH or int(said_length) > limit:
+        raise _too_large(limit)
 
 
 def _part_of(message: Message, num_free: int, limit: int) -> bytes:

@@ -26,6 +26,9 @@ _QUIET = frozenset(
 )
 """Routes that senders and open pages ask all the time: their successes are counted, not logged."""
 
+_TELL_EVERY_S = 1.0
+"""Of those, slow ones are told so often: a thousand lines a second would make an overload worse."""
+
 _BAD = 400
 _OURS = 500
 
@@ -83,6 +86,27 @@ def set_up_logs(
     logging.getLogger("uvicorn.error").setLevel(max(least, logging.WARNING))
 
 
+class _Seldom:
+    """Counts what is not told, so that the next line says it."""
+
+    def __init__(self) -> None:
+        self._next_s = float("-inf")
+        self._untold = 0
+
+    def tell(self) -> int | None:
+        """None: not now. Else how many were not told since the last one that was."""
+        now = time.monotonic()
+        if now < self._next_s:
+            self._untold += 1
+            return None
+        self._next_s = now + _TELL_EVERY_S
+        untold, self._untold = self._untold, 0
+        return untold
+
+
+_slow = _Seldom()
+
+
 def log_request(route: str, fields: dict[str, Any], status: int, seconds: float) -> None:
     """One line for a request that was answered, where it is worth one.
 
@@ -95,8 +119,15 @@ def log_request(route: str, fields: dict[str, Any], status: int, seconds: float)
     level = logging.INFO
     if status >= _OURS:
         level = logging.ERROR
-    elif status >= _BAD or seconds >= _SLOW_SECONDS:
+    elif status >= _BAD:
         level = logging.WARNING
+    elif seconds >= _SLOW_SECONDS:
+        level = logging.WARNING
+        if route in _QUIET:
+            untold = _slow.tell()
+            if untold is None:
+                return
+            fields["slow_before"] = untold
     elif route in _QUIET:
         level = logging.DEBUG
     if logger.isEnabledFor(level):

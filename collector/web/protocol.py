@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from asyncio.events import TimerHandle
+from functools import partial
+from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import (
     STATUS_LINE,
@@ -16,6 +18,8 @@ from uvicorn.protocols.http.httptools_impl import (
 
 from collector.web.errors import BadBody, BodyTooSlow, HeadTooLarge, WebError, error_body
 from collector.web.front import SAFE_HEADERS
+from collector.web.limits import WHOLE_BODY
+from collector.web.one_write import OneWrite
 from collector.web.settings import Limits
 
 
@@ -23,13 +27,16 @@ def bounded_protocol(limits: Limits) -> type[HttpToolsProtocol]:
     """A protocol class, as uvicorn wants it, with these limits."""
 
     class Bounded(HttpToolsProtocol):
+        _answers: OneWrite
         _head_timer: TimerHandle | None = None
         _in_head = False
+        _came_with_head = False  # what comes now, came in one piece with the end of a head
         _num_raw = 0  # of chunks that came while a head was not whole
         _num_parsed = 0  # of the request line and the headers that are whole
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
+            self._answers = OneWrite(transport)
             self._arm()
 
         def connection_lost(self, exc: Exception | None) -> None:
@@ -39,6 +46,7 @@ def bounded_protocol(limits: Limits) -> type[HttpToolsProtocol]:
         def data_received(self, data: bytes) -> None:
             if self._in_head:
                 self._num_raw += len(data)
+            self._came_with_head = False
             super().data_received(data)
             if self.transport.is_closing():
                 return
@@ -61,9 +69,23 @@ def bounded_protocol(limits: Limits) -> type[HttpToolsProtocol]:
             self._count(len(name) + len(value) + len(": \r\n"))
 
         def on_headers_complete(self) -> None:
-            self._in_head = False
+            self._in_head, self._came_with_head = False, True
             self._disarm()
             super().on_headers_complete()
+            if self.cycle is not None:
+                self.cycle.transport = cast("asyncio.Transport", self._answers)
+
+        def on_response_complete(self) -> None:
+            self._answers.end()
+            super().on_response_complete()
+
+        def on_message_complete(self) -> None:
+            super().on_message_complete()
+            cycle = self.cycle
+            # Its task has not begun: that waits for the end of data_received.
+            if self._came_with_head and not cycle.waiting_for_100_continue:
+                scope = cast("dict[str, Any]", cycle.scope)
+                scope[WHOLE_BODY] = partial(_take_body, cycle)
 
         def send_400_response(self, msg: str) -> None:
             if self._num_parsed > limits.head_bytes:
@@ -112,6 +134,12 @@ def bounded_protocol(limits: Limits) -> type[HttpToolsProtocol]:
             self.transport.close()
 
     return Bounded
+
+
+def _take_body(cycle: RequestResponseCycle) -> bytes:
+    """The body; it is not kept, as an idle connection keeps its last cycle."""
+    body, cycle.body = bytes(cycle.body), bytearray()
+    return body
 
 
 def _head_too_large(limits: Limits) -> HeadTooLarge:

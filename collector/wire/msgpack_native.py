@@ -148,7 +148,7 @@ def _dots_end(buf, at, end, count, low, high):  # type: ignore[no-untyped-def]
 
 
 @_njit
-def scan_records(buf, at, num, plan, collectives, done_seq, completed, out, opens):  # type: ignore[no-untyped-def]
+def scan_records(buf, at, num, plan, collectives, done_seq, completed, out, opens, run):  # type: ignore[no-untyped-def]
     """Check ``num`` records from ``at`` on against the plan.
 
     Args:
@@ -160,6 +160,7 @@ def scan_records(buf, at, num, plan, collectives, done_seq, completed, out, open
         done_seq, completed: its fields that say whether it is open.
         out: int64[6, num], gets kind, first byte, byte behind, rank, incarnation, seq.
         opens: uint8[num], gets 1 for a collective that is entered.
+        run: int64[2], gets the place of the run's id and its length.
 
     Returns:
         True when every record is one, all are of one run, and nothing follows them. False says
@@ -230,7 +231,34 @@ def scan_records(buf, at, num, plan, collectives, done_seq, completed, out, open
                     return False
         opens[r] = 1 if is_open else 0
         out[2, r] = at
+    run[0], run[1] = run_start, run_size
     return at == end
+
+
+@_njit
+def scan_bodies(  # type: ignore[no-untyped-def]
+    buf, ends, leads, nums, plan, collectives, done_seq, completed, out, opens, runs, good
+):
+    """``scan_records`` of many bodies that stand end to end; places are those in their own body.
+
+    Args:
+        buf: the bodies.
+        ends: the place behind each.
+        leads: bytes before its first record.
+        nums: records of each.
+        plan, collectives, done_seq, completed, out, opens: as above, ``out`` and ``opens`` for the
+            records of all bodies.
+        runs: int64[bodies, 2].
+        good: uint8[bodies], gets 1 where the scan vouches for the body.
+    """
+    begin, first = np.int64(0), np.int64(0)
+    for b in range(len(ends)):
+        last = first + nums[b]
+        good[b] = scan_records(
+            buf[begin : ends[b]], leads[b], nums[b], plan, collectives, done_seq, completed,
+            out[:, first:last], opens[first:last], runs[b],
+        )  # fmt: skip
+        begin, first = ends[b], last
 
 
 @_njit

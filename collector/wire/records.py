@@ -18,7 +18,7 @@ from cascade_runtime.vocabulary import codec
 from cascade_runtime.vocabulary.events import CollectiveDone, Record
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from collector.schema.words import NARROWED, breaks_words
-from collector.wire.batch import MSGPACK, NDJSON, BadBatch, Batch
+from collector.wire.batch import MSGPACK, NDJSON, BadBatch, Batch, Scan
 from collector.wire.run_ids import check_run_id, fits_a_path
 from collector.wire.scan import scan_body
 
@@ -50,12 +50,11 @@ def decode_msgpack(body: bytes) -> Batch:
         BadBatch: no such array; a record that breaks the schema (number and field are named).
     """
     _check_size(body)
-    length = _array_length(body)
+    length = array_length(body)
     _check_count(length)
     scan = scan_body(body, length) if length >= LEAST_SCANNED else None
     if scan is not None and fits_a_path(scan.run_id):
-        make = partial(_from_msgpack.decode, body)
-        return Batch(MSGPACK, body, None, None, length, scan=scan, make_records=make)
+        return batch_of_scan(body, scan)
     try:
         records = _from_msgpack.decode(body)
     except RecursionError as error:
@@ -63,6 +62,12 @@ def decode_msgpack(body: bytes) -> Batch:
     except msgspec.MsgspecError as error:
         raise _refusal(error, body, msgspec.msgpack.decode, "record") from error
     return _checked(MSGPACK, body, records, "record", list(range(1, len(records) + 1)))
+
+
+def batch_of_scan(body: bytes, scan: Scan) -> Batch:
+    """The batch of a body in which all is as it must be; its records are made on demand."""
+    make = partial(_from_msgpack.decode, body)
+    return Batch(MSGPACK, body, None, None, len(scan.kinds), scan=scan, make_records=make)
 
 
 def decode_ndjson(body: bytes) -> Batch:
@@ -112,7 +117,7 @@ def _check_size(body: bytes) -> None:
         )
 
 
-def _array_length(body: bytes) -> int:
+def array_length(body: bytes) -> int:
     """The length that the body's first byte announces; 0 when it is no array (decoding will say so)."""
     first = body[0] if body else 0
     if first == _ARRAY32:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from functools import lru_cache
 
 from collector.wire.batch import BadBatch
 
@@ -12,9 +13,13 @@ RULE = f"a run_id has 1 to {LONGEST} characters, no slash and no control charact
 
 def fits_a_path(run_id: str) -> bool:
     """False for dot names, slashes, control characters, surrogates, and what is very long."""
+    return 0 < len(run_id) <= LONGEST and _fits(run_id)
+
+
+@lru_cache(maxsize=256)  # every body names one, and few runs are live at a time
+def _fits(run_id: str) -> bool:
     return (
-        0 < len(run_id) <= LONGEST
-        and run_id not in (".", "..")
+        run_id not in (".", "..")
         and "/" not in run_id
         and not any(unicodedata.category(c) in ("Cc", "Cs") for c in run_id)
     )

@@ -5,6 +5,7 @@ import pytest
 import collector.storage
 from cascade_runtime.vocabulary.plug import discover
 from collector.hot.options import StoreOptions
+from collector.storage import embedded as embedded_module
 from collector.storage.embedded import EmbeddedStore
 from collector.wire import records
 
@@ -40,6 +41,12 @@ class _Embedded:
 def small_bodies_are_scanned(monkeypatch):
     """Tests send few rows at a time: without this, the way that agents' bodies take would not be tried."""
     monkeypatch.setattr(records, "LEAST_SCANNED", 1)
+
+
+@pytest.fixture
+def no_views_file(monkeypatch):
+    """views.duckdb has tests of its own, and writing it takes longer than most tests of a store."""
+    monkeypatch.setattr(embedded_module, "write_views_file", lambda data: False)
 
 
 @pytest.fixture(params=sorted(KINDS))

@@ -16,7 +16,6 @@ import pytest
 from cascade_runtime.vocabulary.errors import CascadeError
 from collector.hot import publisher, run_files
 from collector.hot.journal import Journal
-from collector.storage import embedded as embedded_module
 from collector.trace import durable
 from tests.collector.store.rows import (
     RUN,
@@ -27,6 +26,7 @@ from tests.collector.store.rows import (
     entered,
     gap,
     in_folder,
+    json_batch,
     queried,
     rows_of,
     send,
@@ -37,9 +37,8 @@ from tests.collector.store.rows import (
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    """views.duckdb has tests of its own; syncs matter when power fails, which no test can do."""
-    monkeypatch.setattr(embedded_module, "write_views_file", lambda data: False)
+def quick(no_views_file, monkeypatch):
+    """Syncs matter when power fails, which no test can do."""
     monkeypatch.setattr(os, "fsync", lambda handle: None)
 
 
@@ -224,7 +223,8 @@ def test_a_snapshot_holds_whole_commits_only(embedded, tmp_path, monkeypatch):
         snapshots.append((commit, len(parts), run.rows.snapshot().tables["steps"]))
 
     monkeypatch.setattr(run.rows, "apply", spied)
-    hold_writer(store, lambda: [store.append(batch([step(n)])) for n in (4, 5, 6)])
+    forms = (batch, json_batch, batch)  # of one form they are one part
+    hold_writer(store, lambda: [store.append(form([step(4 + n)])) for n, form in enumerate(forms)])
     store.marks(RUN)
     ((_, num_parts, chunks),) = snapshots
     assert num_parts == 3

@@ -25,6 +25,8 @@ from tests.collector.store.rows import (
     steps,
 )
 
+pytestmark = pytest.mark.usefixtures("no_views_file")
+
 DAY_NS = 86_400 * 10**9
 
 

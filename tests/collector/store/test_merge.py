@@ -27,6 +27,8 @@ from tests.collector.store.rows import (
     steps,
 )
 
+pytestmark = pytest.mark.usefixtures("no_views_file")
+
 
 def seal(store):
     store._publisher.publish(store._catalog.find(RUN), whole=True)

@@ -20,6 +20,8 @@ from tests.collector.store.rows import (
     steps,
 )
 
+pytestmark = pytest.mark.usefixtures("no_views_file")
+
 
 def test_views_are_renewed_once_a_round_and_again_until_it_worked(embedded, monkeypatch):
     store = embedded()

@@ -18,6 +18,8 @@ from collector.storage._interface import (
     RunSummary,
     StoreStats,
 )
+from collector.wire.batch import BadBatch
+from collector.wire.unread import Unread, read_together
 
 
 class MemoryStore:
@@ -45,6 +47,11 @@ class MemoryStore:
         if self.refuse_with is not None:
             raise self.refuse_with
         future = Future()
+        if isinstance(batch, Unread):
+            (batch,) = read_together([batch])
+            if isinstance(batch, BadBatch):
+                future.set_exception(batch)
+                return future
         with self._lock:
             self.batches.append(batch)
             if self.fail_with is not None:

@@ -15,7 +15,7 @@ from collector.doorway import joined
 from collector.hot.raw_rows import Raw, convert
 from collector.schema.rows import events_to_table, table_to_events
 from collector.schema.words import NARROWED, breaks_words
-from collector.wire.records import LEAST_SCANNED, _array_length, decode_msgpack, encode_msgpack
+from collector.wire.records import LEAST_SCANNED, array_length, decode_msgpack, encode_msgpack
 from collector.wire.scan import scan_body
 from collector.wire.scan_plan import FLAT, TABLES
 from tests.collector.wire.bodies import sample_rows
@@ -140,7 +140,7 @@ def test_damaged_bodies_are_never_vouched_for_wrongly(seed: int) -> None:
             if len(body) < 4:
                 body = bytearray(clean)
         data = bytes(body)
-        num = _array_length(data)
+        num = array_length(data)
         scan = scanned(data, num)
         if scan is None:
             continue

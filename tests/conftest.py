@@ -1,0 +1,53 @@
+"""What all tests share: compiled passes made once, and a folder for what processes leave behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+
+import pytest
+
+from tests.made_once import make
+
+LONG = ("tests/runtime/test_kill_one.py", "tests/live/", "tests/runtime/", "tests/collector/store/")
+"""The longest first, so that no worker is left with one of them while the other has nothing to do."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before workers start: each would compile for itself, and coverage makes that slower still."""
+    # Where it is set (images of containers do), every process compiles all of our sources again.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+    if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
+        make()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """xdist keeps this order with --no-loadscope-reorder; its own is by the number of tests."""
+    items.sort(key=_turn)  # stable: within a file nothing changes
+
+
+def _turn(item: pytest.Item) -> int:
+    places = (i for i, place in enumerate(LONG) if item.nodeid.startswith(place))
+    return next(places, len(LONG))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Temporary folders of this session, and of all processes it starts, lie in one that is removed.
+
+    Tests kill processes that would have tidied up. The name is short: a socket's path ends at 107 bytes.
+    """
+    tmp_path_factory.getbasetemp()  # stays where it was: what it holds is kept for looking at
+    before = os.environ.get("TMPDIR"), tempfile.tempdir
+    folder = tempfile.mkdtemp(prefix="ct-")
+    os.environ["TMPDIR"] = tempfile.tempdir = folder
+    yield
+    os.environ.pop("TMPDIR")
+    if before[0] is not None:
+        os.environ["TMPDIR"] = before[0]
+    tempfile.tempdir = before[1]
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,101 @@
+"""Temporary folders of jobs and zygotes: gone at the end, and those of killed ones at the next start."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from cascade_runtime.agent.run_folder import CONFIG, ZYGOTE, held, make_run_folder
+
+HOLDER = """
+import sys
+from pathlib import Path
+from cascade_runtime.agent.run_folder import held
+with held(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+QUICK_ZYGOTE = "from cascade_runtime import zygote; zygote._preload = lambda: None; zygote.main()"
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+def start(program: str, argument: Path) -> subprocess.Popen[bytes]:
+    """A process that has said its first line."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, str(argument)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout is not None and process.stdout.readline()
+    return process
+
+
+def end(process: subprocess.Popen[bytes], number: int | None = None) -> int:
+    """Kill it, or close its stdin as the end of its parent would; its exit status."""
+    if number is not None:
+        process.send_signal(number)
+    for pipe in (process.stdin, process.stdout):
+        assert pipe is not None
+        pipe.close()
+    return process.wait(timeout=60)
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize("mark", [CONFIG, ZYGOTE])
+def test_what_a_killed_process_left_goes_at_the_next_start(mark: str) -> None:
+    folder = make_run_folder()
+    holder = start(HOLDER, folder)
+    (folder / mark).touch()
+    another = make_run_folder()
+    assert folder.exists()  # in use
+    assert end(holder, signal.SIGKILL) == -signal.SIGKILL
+    make_run_folder()
+    assert not folder.exists()
+    assert another.exists()  # being made
+
+
+def test_several_may_hold_one(tmp_path: Path) -> None:
+    folder = make_run_folder()
+    (folder / CONFIG).touch()
+    with held(folder):
+        with held(folder):
+            make_run_folder()
+        make_run_folder()
+        assert folder.exists()
+    make_run_folder()
+    assert not folder.exists()
+
+
+def test_folders_and_links_of_others_stay(tmp_path: Path) -> None:
+    other = tmp_path / "cascade-traces"
+    other.mkdir()
+    (other / CONFIG).touch()
+    (tmp_path / "cascade-run-link").symlink_to(other)
+    make_run_folder()
+    assert (other / CONFIG).exists()
+
+
+@pytest.mark.parametrize("number", [None, signal.SIGINT])
+def test_a_zygote_takes_its_folder_with_it(number: int | None) -> None:
+    """Its parent's end closes its stdin, whatever the parent died of; Ctrl-C reaches it directly."""
+    folder = make_run_folder()
+    zygote = start(QUICK_ZYGOTE, folder / ZYGOTE)
+    assert (folder / ZYGOTE).is_socket()
+    end(zygote, number)
+    assert not folder.exists()
+
+
+def test_a_zygote_removes_nothing_but_its_socket(tmp_path: Path) -> None:
+    zygote = start(QUICK_ZYGOTE, tmp_path / "z.sock")
+    (tmp_path / "mine").touch()
+    assert end(zygote) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
