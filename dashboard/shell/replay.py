@@ -29,6 +29,7 @@ from collector.trace.seal import seal_trace
 from collector.trace.trace_folder import open_trace
 from collector.trace.trace_writer import write_results
 from collector.wire.batch import Batch
+from collector.wire.unread import Unread
 from dashboard.story.source import RunSource
 
 _ANALYSIS_S = 30.0
@@ -47,7 +48,7 @@ class ReplayStore:
     def __init__(self, source: RunSource) -> None:
         self._source = source
 
-    def append(self, batch: Batch) -> Future[Receipt]:
+    def append(self, batch: Batch | Unread) -> Future[Receipt]:
         """Refuses; see EventStore."""
         self._refuse()
 
