@@ -1,4 +1,4 @@
-"""What all tests share: compiled passes made once, and a folder for what processes leave behind."""
+"""What all tests share: compiled passes, a folder for what processes leave behind, one browser."""
 
 from __future__ import annotations
 
@@ -7,13 +7,23 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from tests.made_once import make
 
-LONG = ("tests/runtime/test_kill_one.py", "tests/live/", "tests/runtime/", "tests/collector/store/")
+LONG = (
+    "tests/runtime/test_kill_one.py",
+    "tests/browser/",
+    "tests/live/",
+    "tests/runtime/",
+    "tests/collector/store/",
+)
 """The longest first, so that no worker is left with one of them while the other has nothing to do."""
+
+
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -51,3 +61,18 @@ def temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
         os.environ["TMPDIR"] = before[0]
     tempfile.tempdir = before[1]
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """A headless browser, one for all tests: Playwright can be started once a process only."""
+    path = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    if path is None:
+        pytest.skip("no Chromium on this machine")
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield browser
+        browser.close()

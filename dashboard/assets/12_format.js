@@ -40,6 +40,7 @@ Cascade.format = (() => {
   function duration(ns) {
     if (ns === null || ns === undefined || Number.isNaN(ns)) return "unknown";
     if (ns < 0) return `-${duration(-ns)}`;
+    if (ns === 0) return "0 s";
     if (ns < MICRO) return `${Math.round(ns)} ns`;
     if (ns < 0.9995 * MILLI) return `${number(ns / MICRO)} µs`;
     if (ns < 0.9995 * SECOND) return `${number(ns / MILLI)} ms`;

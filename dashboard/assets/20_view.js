@@ -13,6 +13,7 @@
  *   area       null | {a, b}: the selected stretch
  *   flags      [ns]: moments the reader marked
  *   theme      "auto" | "light" | "dark"    clockMode  "start" | "utc" | "local"
+ *   rowsBy     "auto" (hosts where there are very many ranks) | "rank" | "host"
  *   sort       "id" | "caused" | "waited" | "violations"
  *   filter     null | "STRONG" | "CAUSAL" | "EVENTUAL" | "no row": others are dimmed
  *   group      the consistency group whose regimes are shown
@@ -33,6 +34,7 @@ Cascade.View = (() => {
     pulse: "pulse", problem: "problem", follow: "mode", playing: "mode", speed: "mode", skipQuiet: "mode",
     theme: "theme", clockMode: "clock", area: "area", flags: "flags", lanes: "lanes", sort: "sort",
     filter: "filter", group: "group", step: "step",
+    rowsBy: "sort",
   };
 
   function same(x, y) {
@@ -48,7 +50,7 @@ Cascade.View = (() => {
         a: 0, b: 1e9, t: 0, t1: 1e9, story: null, pulse: null, problem: null, follow: false,
         playing: false, speed: 1, skipQuiet: false, sel: null, step: 0, hover: null, area: null,
         flags: [], theme: "auto", clockMode: "start", sort: "id", filter: null, group: "world",
-        lanes: null,
+        lanes: null, rowsBy: "auto",
       }, start);
     }
 

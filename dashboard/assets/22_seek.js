@@ -83,20 +83,6 @@ Cascade.seek = (() => {
     return incident.sel || `incident:${incident.id}`;
   }
 
-  /** Next or previous incident of the list (worst first). */
-  function incident(view, direction) {
-    const list = view.story ? view.story.incidents : [];
-    if (!list.length) return false;
-    const now = list.findIndex((one) => view.sel === `incident:${one.id}` || (one.sel && view.sel === one.sel));
-    const next = now < 0 ? (direction > 0 ? 0 : list.length - 1) : now + direction;
-    if (next < 0 || next >= list.length) return false;
-    const chosen = list[next];
-    select(view, incidentSel(chosen));
-    view.seek(chosen.at_ns);
-    if (Number.isFinite(chosen.a_ns) && Number.isFinite(chosen.b_ns)) view.show(chosen.a_ns, chosen.b_ns);
-    return true;
-  }
-
   /** Next or previous step of the selected violation. */
   function step(view, direction) {
     const found = find(view.story, view.sel);
@@ -129,5 +115,5 @@ Cascade.seek = (() => {
     } else view.whole();
   }
 
-  return { find, moments, transition, incident, incidentSel, select, step, open };
+  return { find, moments, transition, incidentSel, select, step, open };
 })();

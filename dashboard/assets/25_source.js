@@ -5,7 +5,8 @@ Cascade.ServerSource = (() => {
   const PATIENCE_MS = 15000;
 
   /** Body of the tile route -> {a, b, w, version, upto_ns, source, building, layers: {lane: layer}}.
-   * layer: {rows, cols, code, data: Uint8Array of rows x cols}. Throws Problem on a torn body. */
+   * layer: {rows, cols, code, peers, data: Uint8Array of rows x cols}; peers: how many times its own time a full
+   * pixel stands for. Throws Problem on a torn body. */
   function decodeTile(buffer) {
     const broken = () => new Cascade.Problem("bad", "the server sent a picture that cannot be read; reload the page");
     if (buffer.byteLength < 4) throw broken();
@@ -23,7 +24,7 @@ Cascade.ServerSource = (() => {
       const size = layer.rows.length * layer.cols;
       if (begin + layer.offset + size > buffer.byteLength) throw broken();
       layers[layer.lane] = {
-        rows: layer.rows, cols: layer.cols, code: layer.code,
+        rows: layer.rows, cols: layer.cols, code: layer.code, peers: layer.peers || 1,
         data: new Uint8Array(buffer, begin + layer.offset, size),
       };
     }

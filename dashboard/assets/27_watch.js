@@ -9,6 +9,7 @@
 Cascade.watch = (() => {
   const PULSE_MS = 250;
   const SETTLING_MS = 1500;
+  const BUILDING_MS = 400;
   const SLOWEST_RETRY_MS = 2000;
   const watchers = new WeakMap();
 
@@ -59,6 +60,7 @@ Cascade.watch = (() => {
       const pulse = this.offline ? null : await source.pulse();
       if (this.stopped) return null;
       const first = view.story === null;
+      if (first && pulse && pulse.is_told === false) throw new Cascade.Problem("building", this.patience(pulse));
       if (first || !pulse || pulse.version !== view.story.version) {
         const story = await source.story();
         if (this.stopped) return null;
@@ -87,12 +89,22 @@ Cascade.watch = (() => {
     failed(error) {
       const { view } = this;
       const kind = error instanceof Cascade.Problem ? error.kind : "bad";
+      if (kind === "building") {
+        view.set({ problem: { kind, text: error.message } });
+        return BUILDING_MS;
+      }
       if (kind === "bad") console.error(error);
       this.failures += 1;
       this.silentSince = this.silentSince || Date.now();
       view.set({ problem: { kind, text: kind === "gone" ? this.lament(error) : error.message } });
       if (kind === "gone") return Math.min(PULSE_MS * 2 ** this.failures, SLOWEST_RETRY_MS);
       return this.offline ? null : SLOWEST_RETRY_MS * 2;
+    }
+
+    patience({ building, num_rows }) {
+      const { what, share } = building || { what: "reading what happened", share: 0 };
+      const rows = num_rows ? ` of ${Cascade.format.count(num_rows)} rows` : "";
+      return `this run${rows} is opened for the first time, which takes a while: ${what}, about ${Math.round(share * 100)} %`;
     }
 
     lament(error) {

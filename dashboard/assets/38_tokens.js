@@ -43,14 +43,12 @@ Cascade.tokens = (() => {
     return `rgb(${r} ${g} ${b} / ${alpha})`;
   }
 
-  /** 256 words from the empty lane to the full colour and beyond; any value above 0 can be seen. */
-  function ramp(empty, full, far) {
+  /** 256 words from the empty lane to the lane's own colour, which is that of panels and charts; any value
+   * above 0 can be seen. */
+  function ramp(empty, full) {
     const words = new Uint32Array(256);
     words[0] = word(empty);
-    for (let v = 1; v < 256; v += 1) {
-      const share = 0.16 + (0.84 * v) / 255;
-      words[v] = word(share < 0.7 ? mix(empty, full, share / 0.7) : mix(full, far, (share - 0.7) / 0.3));
-    }
+    for (let v = 1; v < 256; v += 1) words[v] = word(mix(empty, full, 0.22 + (0.78 * v) / 255));
     return words;
   }
 
@@ -81,10 +79,9 @@ Cascade.tokens = (() => {
     const ground = rgb(css_of["bg-raised"]);
     const regimes = ["regime-strong", "regime-causal", "regime-eventual"].map((name) => rgb(css_of[name]));
     const dark = ground[0] + ground[1] + ground[2] < 384;
-    const far = dark ? [255, 255, 255] : [0, 0, 0];
     const empty = rgb(css_of["bg-sunken"]);
     const dim = regimes.map((colour) => mix(colour, ground, DIMMED));
-    const ramp_of = (name) => ramp(empty, rgb(css_of[name]), mix(rgb(css_of[name]), far, 0.35));
+    const ramp_of = (name) => ramp(empty, rgb(css_of[name]));
     return {
       ...css_of, dark, rgb, mix, css, word, regimes, dim,
       regime_words: regimes.map(word), regime_css: regimes.map((colour) => css(colour)),

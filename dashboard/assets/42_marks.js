@@ -28,6 +28,7 @@ Cascade.lanes.MarksLane = (() => {
   return class MarksLane extends Cascade.lanes.Lane {
     constructor(timeline) {
       super(timeline, "marks", "Faults, transitions");
+      this.tip = "marks";
       this.pinned = true;
     }
 

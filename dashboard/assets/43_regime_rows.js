@@ -5,6 +5,7 @@
 Cascade.lanes.RegimeLane = class RegimeLane extends Cascade.lanes.RowsLane {
   constructor(timeline) {
     super(timeline, "regime", "Regime by rank");
+    this.tip = "regime";
   }
 
   drawRows(context, top, first, end) {

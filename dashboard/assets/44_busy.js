@@ -5,7 +5,7 @@
 Cascade.lanes.BusyLane = class BusyLane extends Cascade.lanes.Lane {
   constructor(timeline, name, title) {
     super(timeline, name, title);
-    this.tip = title;
+    this.tip = name === "cpu" ? "process CPU busy" : "GPU utilisation";
   }
 
   get measured() {
@@ -143,6 +143,8 @@ Cascade.lanes.BusyLane = class BusyLane extends Cascade.lanes.Lane {
     const lines = now
       ? [`median ${now.median}%, lowest ${now.min}%`, `80% of samples within ${now.p10}% to ${now.p90}% (${samples})`]
       : ["no sample here"];
+    const coarse = this.timeline.coarse();
+    if (coarse) lines.push(coarse);
     return { lines, rank: null, sel: null };
   }
 };

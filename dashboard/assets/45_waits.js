@@ -1,5 +1,5 @@
 /* Lanes "waited" and "caused": how much of each pixel's time a rank stood waiting, and how much waiting
- * it caused. At the right the sum of the window. The rank that others wait for is the gap in "waited". */
+ * it caused, of all that the others could have waited. At the right the sum of the window. The rank that others wait for is the gap in "waited". */
 "use strict";
 
 Cascade.lanes.WaitLane = class WaitLane extends Cascade.lanes.RowsLane {
@@ -35,7 +35,7 @@ Cascade.lanes.WaitLane = class WaitLane extends Cascade.lanes.RowsLane {
   waitingFor() {
     const { view } = this.timeline;
     const building = view.pulse && view.pulse.building;
-    if (building) return `${building.what}: ${Cascade.format.percent(building.share)}`;
+    if (building) return `${building.what}${building.share > 0 ? `: ${Cascade.format.percent(building.share)}` : ""}`;
     return this.timeline.tiles.failed ? "could not be read; trying again" : "reading";
   }
 
@@ -122,7 +122,8 @@ Cascade.lanes.WaitLane = class WaitLane extends Cascade.lanes.RowsLane {
     const total = sums.values.reduce((x, y) => x + y, 0);
     const { waits } = this.timeline.story;
     const source = waits && waits.source === "provisional" ? ", provisional" : "";
-    return `${sums.exact ? "" : "about "}${Cascade.format.seconds(total)} in this window, all ranks together${source}`;
+    const coarse = this.timeline.coarse();
+    return `${sums.exact ? "" : "about "}${Cascade.format.seconds(total)} in this window, all ranks together${source}${coarse && `; ${coarse}`}`;
   }
 
   reading(t, y) {
@@ -138,8 +139,9 @@ Cascade.lanes.WaitLane = class WaitLane extends Cascade.lanes.RowsLane {
       const place = row.ranks.map((one) => found.layer.rows.indexOf(one)).filter((i) => i >= 0);
       const value = place.length ? this.rowValues(found.layer, place)[found.column] : 0;
       const share = (value / 255) ** 2;
-      const word = this.name === "waited" ? "waited" : "made others wait";
-      const base = `these ${Cascade.format.duration((found.tile.b - found.tile.a) / found.layer.cols)}`;
+      const caused = this.name === "caused";
+      const word = caused ? "made others wait" : "waited";
+      const base = `${caused ? "all the others' time in " : ""}these ${Cascade.format.duration((found.tile.b - found.tile.a) / found.layer.cols)}`;
       lines.push(share > 0 ? `${word} about ${Cascade.format.percent(share, base)}` : this.name === "waited" ? "did not wait" : "made nobody wait");
     }
     const sums = timeline.sums.of(this.name);

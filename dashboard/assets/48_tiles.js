@@ -143,7 +143,7 @@ Cascade.WindowSums = class WindowSums {
     this.abort = new AbortController();
     try {
       const answer = await source.window(Math.max(0, view.a), Math.max(1, view.b), { signal: this.abort.signal });
-      this.exact = { key, by_rank: new Map(answer.by_rank.map((row) => [row.rank, row])) };
+      this.exact = { key, about: Boolean(answer.about), by_rank: new Map(answer.by_rank.map((row) => [row.rank, row])) };
       this.timeline.touch();
     } catch (error) {
       if (!(error instanceof Cascade.Problem) && error.name !== "AbortError") console.error(error);
@@ -156,7 +156,7 @@ Cascade.WindowSums = class WindowSums {
     if (this.exact && this.exact.key === this.key()) {
       const name = `${lane}_s`;
       const value = (rank) => (this.exact.by_rank.get(rank) || {})[name] || 0;
-      return { exact: true, values: rows.map((row) => row.ranks.reduce((sum, rank) => sum + value(rank), 0)) };
+      return { exact: !this.exact.about, values: rows.map((row) => row.ranks.reduce((sum, rank) => sum + value(rank), 0)) };
     }
     const layers = this.timeline.tiles.layersFor(lane);
     if (!layers.length) return null;
@@ -179,7 +179,7 @@ Cascade.WindowSums = class WindowSums {
     const values = new Map(layer.rows.map((rank, r) => {
       let sum = 0;
       for (let p = r * layer.cols + first; p < r * layer.cols + end; p += 1) sum += layer.data[p] * layer.data[p];
-      return [rank, (sum / 65025) * pixel / 1e9];
+      return [rank, (sum / 65025) * layer.peers * pixel / 1e9];
     }));
     layer.sums = { key, values };
     return values;

@@ -1,4 +1,4 @@
-/* Rows of the timeline: ranks in the order asked for, or hosts where there are too many ranks. */
+/* Rows of the timeline: ranks in the order asked for, or hosts where there are too many ranks, or on request. */
 "use strict";
 
 Cascade.rows = (() => {
@@ -19,7 +19,7 @@ Cascade.rows = (() => {
       if (!hosts.has(host)) hosts.set(host, []);
       hosts.get(host).push(rank);
     }
-    const folded = ranks.length > MOST_RANKS && hosts.size > 1;
+    const folded = hosts.size > 1 && (view.rowsBy === "host" || (view.rowsBy === "auto" && ranks.length > MOST_RANKS));
     const all = folded
       ? [...hosts].map(([host, members]) => ({ label: host || "host unknown", ranks: members }))
       : ranks.map((rank) => ({ label: `rank ${rank}`, ranks: [rank] }));
@@ -35,11 +35,15 @@ Cascade.rows = (() => {
   /** Pixels per row: comfortable while few, never under 3. */
   function rowHeight(num) {
     if (num < 24) return 18;
-    if (num < 64) return 12;
-    return num <= 128 ? 6 : 3;
+    return num < 64 ? 12 : num <= 128 ? 5 : 3;
   }
 
-  return Object.assign(rows, { rowHeight });
+  /** Whether there is a choice: ranks on several hosts. */
+  function foldable(lookup) {
+    return new Set(lookup.hosts.values()).size > 1;
+  }
+
+  return Object.assign(rows, { rowHeight, foldable });
 })();
 
 /** Every lane, in order of display. */

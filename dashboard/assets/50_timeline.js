@@ -24,7 +24,10 @@ Cascade.Timeline = class Timeline {
     this.scroller = el("div", { class: "ct-scroll" }, this.sticky, this.spacer);
     this.said = el("div", { class: "ct-said", attrs: { "aria-live": "polite" } });
     this.empty = el("div", { class: "ct-empty", text: "Reading the run" });
-    this.frameNode = el("div", { class: "ct-frame" }, this.scroller, this.card, this.empty);
+    this.below = el("button", {
+      class: "ct-button ct-below", attrs: { type: "button", hidden: true }, on: { click: () => this.scroller.scrollBy(0, this.height * 0.7) },
+    });
+    this.frameNode = el("div", { class: "ct-frame" }, this.scroller, this.card, this.empty, this.below);
     this.toolbar = new Cascade.Toolbar(this);
     this.root = el("section", { class: "ct-timeline", attrs: { "aria-label": "Timeline" } }, this.toolbar.root, this.frameNode, this.said);
     element.append(this.root);
@@ -63,7 +66,7 @@ Cascade.Timeline = class Timeline {
     this.media = matchMedia("(prefers-color-scheme: dark)");
     this.onMedia = () => view.theme === "auto" && Cascade.applyTheme("auto");
     this.media.addEventListener("change", this.onMedia);
-    this.scroller.addEventListener("scroll", () => this.touch(), { passive: true });
+    this.scroller.addEventListener("scroll", () => { this.touch(); this.sayBelow(); }, { passive: true });
   }
 
   destroy() {
@@ -90,6 +93,11 @@ Cascade.Timeline = class Timeline {
 
   get lookup() {
     return Cascade.lookup(this.view.story);
+  }
+
+  /** What a report says where its columns are wider than a pixel; "" where they are not, and of a server. */
+  coarse() {
+    return this.source.coarse ? this.source.coarse(this.view.span / this.plotWidth) : "";
   }
 
   storyChanged() {
@@ -154,7 +162,15 @@ Cascade.Timeline = class Timeline {
       }
     }
     this.spacer.style.height = `${full}px`;
+    this.sayBelow();
     this.touch();
+  }
+
+  /** Says which lanes are out of sight below, so that nobody takes the first ones for all. */
+  sayBelow() {
+    const hidden = this.shown.filter((lane) => this.topOf(lane) + 20 > this.height);
+    this.below.hidden = !hidden.length;
+    this.below.textContent = hidden.length ? `↓ ${hidden.map((lane) => lane.title).join(", ")}` : "";
   }
 
   x(t) {
@@ -209,7 +225,10 @@ Cascade.Timeline = class Timeline {
     const same = kept && kept.key === key;
     if (same && kept.pixels.a === view.a && kept.pixels.b === view.b) return kept.pixels;
     const near = same && kept.pixels.a < view.b && kept.pixels.b > view.a;
-    if (near && this.rest && kept.cost > Timeline.SLOW_MS) return kept.pixels;
+    if (near && this.rest && kept.cost > Timeline.SLOW_MS) {
+      this.stretched = true;
+      return kept.pixels;
+    }
     const [compute, rows] = make();
     const began = performance.now();
     const pixels = compute(this.lookup.regimes, rows, view.group, view.a, view.b, this.columns);
@@ -275,8 +294,21 @@ Cascade.Timeline = class Timeline {
       this.drawBase(Boolean(dirty & 4));
     }
     Cascade.drawOverlay(this);
+    if (dirty & 2) this.tell();
     this.costs.push(performance.now() - began);
     if (this.costs.length > 600) this.costs.shift();
+  }
+
+  /** What was drawn, in the browser's own list for whoever measures: the last frame only. */
+  tell() {
+    const { view, tiles, story } = this;
+    const tile = tiles.sharp();
+    const sharp = !this.stretched && (!tiles.wanted.lanes.length || Boolean(tile && !tile.building));
+    if (!this.newest || this.newest.story !== story) {
+      this.newest = { story, epoch: story.walks.reduce((epoch, walk) => Math.max(epoch, walk.epoch), 0) };
+    }
+    performance.clearMarks("cascade-frame");
+    performance.mark("cascade-frame", { detail: { a: view.a, b: view.b, t1: view.t1, sharp, epoch: this.newest.epoch } });
   }
 
   wantTiles() {
@@ -295,6 +327,7 @@ Cascade.Timeline = class Timeline {
     const { tokens, width, height } = this;
     const from = withGutter ? 0 : this.left;
     this.drawsGutter = withGutter;
+    this.stretched = false;
     context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     context.save();
     context.beginPath();

@@ -135,6 +135,8 @@ Cascade.Pointer = class Pointer {
     overlay.style.cursor = cursor;
     if (part === "overview" || part === "gutter" || point.x > left + plotWidth) {
       this.leave();
+      const words = part === "gutter" && lane && lane.tip && Cascade.words ? Cascade.words[lane.tip] : null;
+      if (words && (!lane.foldable || lane.rowAt(point.y - timeline.topOf(lane)) < 0)) Cascade.showTip(timeline, point, lane.title, words);
       return;
     }
     const hit = lane ? this.read(lane, point) : { lines: [], rank: null };

@@ -1,5 +1,14 @@
-/* The card beside the mouse: when, who, and what is under it. */
+/* The card beside the mouse: when, who, and what is under it; over a lane's title what the lane shows. */
 "use strict";
+
+/** What a lane shows, in words, beside its title. */
+Cascade.showTip = ({ card, left, height }, point, title, words) => {
+  const { el, replace } = Cascade;
+  replace(card, el("div", { class: "ct-card-time", text: title }), el("div", { class: "ct-card-line", text: words }));
+  card.hidden = false;
+  const y = Cascade.clamp(point.y + 12, 0, Math.max(0, height - card.offsetHeight));
+  card.style.transform = `translate(${left}px, ${Math.round(y)}px)`;
+};
 
 Cascade.showCard = (() => {
   const { el, replace, format } = Cascade;

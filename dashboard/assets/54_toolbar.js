@@ -12,7 +12,11 @@ Cascade.Toolbar = class Toolbar {
     this.legend = [...Cascade.REGIMES, "no row"].map((name) => this.legendButton(name));
     this.sort = el("select", {
       class: "ct-select", attrs: { "aria-label": "Sort ranks by" }, on: { change: () => view.set({ sort: this.sort.value }) },
-    }, [["id", "by id"], ["caused", "by waiting caused"], ["waited", "by waiting"], ["violations", "by violations"]]
+    }, [["id", "sort: rank"], ["caused", "sort: caused waiting"], ["waited", "sort: waited"], ["violations", "sort: violations"]]
+      .map(([value, text]) => el("option", { text, attrs: { value } })));
+    this.rowsBy = el("select", {
+      class: "ct-select", attrs: { "aria-label": "A row for each", hidden: true }, on: { change: () => view.set({ rowsBy: this.rowsBy.value }) },
+    }, [["auto", "rows: as they fit"], ["rank", "rows: ranks"], ["host", "rows: hosts"]]
       .map(([value, text]) => el("option", { text, attrs: { value } })));
     this.group = el("select", {
       class: "ct-select", attrs: { "aria-label": "Group", hidden: true }, on: { change: () => view.set({ group: this.group.value }) },
@@ -36,7 +40,7 @@ Cascade.Toolbar = class Toolbar {
     this.search = new Cascade.Search(timeline);
     this.root = el("div", { class: "ct-toolbar", attrs: { role: "toolbar", "aria-label": "Timeline" } },
       el("div", { class: "ct-legend", attrs: { role: "group", "aria-label": "Show only" } }, this.legend),
-      el("span", { class: "ct-space" }), this.search.root, this.group, this.sort, this.menu,
+      el("span", { class: "ct-space" }), this.search.root, this.group, this.rowsBy, this.sort, this.menu,
       el("div", { class: "ct-buttons" }, this.zoomArea, button("Whole run", "Show all of it (F twice)", () => view.whole()), this.follow,
         this.table, button("Keys", "All keys (?)", () => Cascade.keyList(timeline))));
     for (const name of ["filter", "area", "mode", "sort", "group", "lanes", "pulse"]) timeline.offs.push(view.on(name, () => this.refresh()));
@@ -68,6 +72,8 @@ Cascade.Toolbar = class Toolbar {
       item.classList.toggle("ct-dimmed", Boolean(view.filter) && !lit);
     }
     this.sort.value = view.sort;
+    this.rowsBy.value = view.rowsBy;
+    this.rowsBy.hidden = !(view.story && Cascade.rows.foldable(timeline.lookup));
     this.zoomArea.disabled = !view.area;
     const state = (view.pulse && view.pulse.state) || (view.story && view.story.run.state);
     this.follow.hidden = timeline.offline || !["live", "waiting"].includes(state);
@@ -105,7 +111,8 @@ Cascade.Toolbar = class Toolbar {
     const focused = [...this.lanesList.querySelectorAll("input")].indexOf(document.activeElement);
     replace(this.lanesList, lanes.map((lane) => el("div", { class: "ct-menu-row" },
       box(!hidden.includes(lane.name), lane.title, () => Cascade.toggleLane(view, lane.name)),
-      lane.foldable ? box(folded.includes(lane.name), "folded", () => Cascade.foldLane(view, lane.name)) : null)));
+      lane.foldable ? box(folded.includes(lane.name), "folded", () => Cascade.foldLane(view, lane.name)) : null,
+      lane.tip && Cascade.word ? Cascade.word(lane.tip, "what is it?") : null)));
     if (focused >= 0) this.lanesList.querySelectorAll("input")[focused].focus();
   }
 };

@@ -4,10 +4,10 @@
 
 Cascade.permalink = (() => {
   const EVERY_MS = 250;
-  const OURS = ["t", "a", "b", "follow", "sel", "step", "area", "flags", "lanes", "sort", "filter", "group", "clock", "theme"];
+  const OURS = ["t", "a", "b", "follow", "sel", "step", "area", "flags", "lanes", "sort", "rows", "filter", "group", "clock", "theme"];
   const CHOICES = {
     clock: ["start", "utc", "local"], theme: ["light", "dark"],
-    sort: ["id", "caused", "waited", "violations"], filter: ["STRONG", "CAUSAL", "EVENTUAL", "no row"],
+    rows: ["rank", "host"], sort: ["id", "caused", "waited", "violations"], filter: ["STRONG", "CAUSAL", "EVENTUAL", "no row"],
   };
 
   /** The view as parameters; what is as usual is left out. */
@@ -23,6 +23,7 @@ Cascade.permalink = (() => {
       said.set("lanes", [...view.lanes.hidden.map((name) => `-${name}`), ...view.lanes.folded.map((name) => `~${name}`)].join(","));
     }
     if (view.sort !== "id") said.set("sort", view.sort);
+    if (view.rowsBy !== "auto") said.set("rows", view.rowsBy);
     if (view.filter) said.set("filter", view.filter);
     if (view.group !== "world") said.set("group", view.group);
     if (view.clockMode !== "start") said.set("clock", view.clockMode);
@@ -54,7 +55,7 @@ Cascade.permalink = (() => {
     if (lanes.length) patch.lanes = { hidden: named("-"), folded: named("~") };
     for (const [name, choices] of Object.entries(CHOICES)) {
       const value = parameters.get(name);
-      if (choices.includes(value)) patch[name === "clock" ? "clockMode" : name] = value;
+      if (choices.includes(value)) patch[{ clock: "clockMode", rows: "rowsBy" }[name] || name] = value;
     }
     if (parameters.get("group")) patch.group = parameters.get("group");
     return patch;
@@ -104,7 +105,7 @@ Cascade.permalink = (() => {
     if (kept.has(view)) return kept.get(view);
     const patch = decode(read(offline));
     const now = {};
-    for (const name of ["lanes", "sort", "filter", "clockMode", "theme"]) if (name in patch) now[name] = patch[name];
+    for (const name of ["lanes", "sort", "rowsBy", "filter", "clockMode", "theme"]) if (name in patch) now[name] = patch[name];
     view.set(now);
     if (["t", "a", "sel", "follow"].some((name) => name in patch)) view.given = () => place(patch, view);
     const save = Cascade.throttle(() => write(view, offline), EVERY_MS);

@@ -30,6 +30,7 @@ Cascade.words = {
   silent: "No row for far longer than this rank's rows are usually apart, while the run went on.",
   missing: "A rank of the job that is not a member of this epoch, or never sent a row.",
   "fleet share": "Which share of the ranks was in which regime.",
+  marks: "Faults, changes of regime, departures, gaps and violations, each at its moment.",
   "process CPU busy": "CPU time of the training process over wall time. It is not GPU utilisation.",
   "GPU utilisation": "Share of time in which a kernel ran, as the driver samples it.",
   incident: "Something a person should look at: a violation, an excursion, a loss, a wait, a gap.",

@@ -178,7 +178,12 @@ Cascade.ui = (() => {
     return incarnation ? `rank ${rank}.${incarnation}` : `rank ${rank}`;
   }
 
+  /** What is still being read, in words; how far, once that is known. */
+  function progress({ what, share }) {
+    return share > 0 ? `${what}: ${Cascade.format.percent(Math.round(share * 100) / 100)}` : `${what}…`;
+  }
+
   return {
-    icon, severity, verdict, sign, regime, button, copy, download, sqlLink, table, scroll, panel, cleanup, redraw, capital, actor, CLASS_OF,
+    icon, severity, verdict, sign, regime, button, copy, download, sqlLink, table, scroll, panel, cleanup, redraw, capital, actor, progress, CLASS_OF,
   };
 })();

@@ -8,7 +8,7 @@ Cascade.panels.verdict = (() => {
   /** What is still being worked out, in words; the lanes concerned say it too. */
   function building(view) {
     const now = view.pulse && view.story.run.state !== "waiting" ? view.pulse.building : null;
-    return now ? el("span", { class: "cr-badge" }, ui.icon("ring"), el("span", { text: `${now.what}: ${Math.round(now.share * 100)}%` })) : null;
+    return now ? el("span", { class: "cr-badge" }, ui.icon("ring"), el("span", { text: ui.progress(now) })) : null;
   }
 
   function badge(view) {
@@ -89,7 +89,7 @@ Cascade.panels.verdict = (() => {
   function wasteFact(view, offline) {
     const { waits } = view.story;
     const title = Cascade.word("wasted barrier time", "Wasted at barriers");
-    if (!waits) return fact(title, "not known yet");
+    if (!waits) return fact(title, view.story.verdict.judged_upto_ns === null ? "not known yet" : "no wait recorded");
     if (waits.refused) return fact(title, "not measured", waits.refused);
     const wasted = waits.exposed_rank_s === null || waits.exposed_rank_s === undefined ? waits.total_rank_s : waits.exposed_rank_s;
     const base = waits.share_pct > 0 ? waits.total_rank_s / (waits.share_pct / 100) : null;
@@ -108,7 +108,7 @@ Cascade.panels.verdict = (() => {
   function fact(title, value, small) {
     return el("div", { class: "cr-fact" },
       el("dt", {}, title),
-      el("dd", {}, value, small ? el("small", { text: ` ${small}` }) : null));
+      el("dd", {}, value, small ? el("small", { text: small }) : null));
   }
 
   function facts(view, offline) {
@@ -118,7 +118,7 @@ Cascade.panels.verdict = (() => {
     const num = `${format.count(story.ranks.length)}${story.missing.length ? ` of ${format.count(run.world_size)}` : ""}`;
     return [
       fact("Run", run.name || run.run_id, run.name && run.name !== run.run_id ? run.run_id : ""),
-      fact("Mode", el("span", {}, mode, run.policy ? el("small", { text: `, policy ${run.policy}` }) : null)),
+      fact("Mode", el("span", {}, mode, run.policy ? el("small", { text: `policy ${run.policy}` }) : null)),
       fact("Ranks", num),
       fact("Duration", format.duration(story.t1_ns), `${format.count(run.num_rows)} rows`),
       shareFact(view, offline),

@@ -57,7 +57,7 @@ Cascade.panels.plan = (() => {
   }
 
   function plan(element, { view }) {
-    const { root, body, head } = ui.panel("What will happen next", "plan");
+    const { root, body, head, heading } = ui.panel("What will happen next", "plan");
     const { keep, destroy } = ui.cleanup(root);
     const left = el("span", { class: "cr-dim cr-push" });
     head.append(left);
@@ -68,6 +68,7 @@ Cascade.panels.plan = (() => {
       if (root.hidden) return;
       const seen = done(story);
       const next = seen.indexOf(null);
+      heading.textContent = ["ended", "unclean"].includes(story.run.state) ? "What was to happen" : "What will happen next";
       left.textContent = `${seen.filter((at) => at !== null).length} of ${seen.length} seen`;
       replace(body, el("ol", { class: "cr-plan" }, story.plan.map((text, i) => el(
         "li",

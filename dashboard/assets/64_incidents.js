@@ -54,7 +54,7 @@ Cascade.panels.incidents = (() => {
 
   function item(view, incident) {
     const of = ui.severity(incident.severity);
-    const lasts = incident.end_ns > incident.at_ns ? `, ${format.duration(incident.end_ns - incident.at_ns)}` : "";
+    const whole = incident.at_ns <= 0 && incident.end_ns >= view.story.t1_ns;
     return el("li", {}, el("button", {
       class: "cr-incident",
       attrs: { type: "button", "data-id": incident.id, "data-key": incident.id, "aria-current": selOf(incident) === view.sel },
@@ -62,7 +62,7 @@ Cascade.panels.incidents = (() => {
     },
     ui.icon(of.shape, of.tone),
     el("span", { class: "cr-incident-title" }, el("span", { class: "cr-sr", text: `${of.word}: ` }), incident.title),
-    el("span", { class: "cr-incident-time", text: `${format.time(incident.at_ns, view)}${lasts}` }),
+    el("span", { class: "cr-incident-time", text: whole ? "whole run" : format.time(incident.at_ns, view) }),
     incident.sentence === incident.title ? null : el("span", { class: "cr-incident-text", text: incident.sentence })));
   }
 
@@ -125,5 +125,6 @@ Cascade.panels.incidents = (() => {
   incidents.next = (view) => move(view, 1);
   incidents.prev = (view) => move(view, -1);
   incidents.choose = choose;
+  incidents.visible = visible;
   return incidents;
 })();

@@ -45,6 +45,13 @@ Cascade.panels.state = (() => {
     ];
   }
 
+  /** Which columns say something: of a kind that was not measured its lane says why. */
+  function columnsOf(story) {
+    const measured = story.measured || {};
+    const silent = (label) => (measured[label.toLowerCase()] || {}).state === "not_measured";
+    return COLUMNS.map((column, i) => i).filter((i) => !["GPU", "CPU"].includes(COLUMNS[i].label) || !silent(COLUMNS[i].label));
+  }
+
   function openDebts(story, t) {
     return story.debts.filter((debt) => debt.opened_ns <= t && (debt.closed_ns === null || debt.closed_ns > t));
   }
@@ -101,7 +108,7 @@ Cascade.panels.state = (() => {
       try {
         const answer = await source.state(Math.round(view.t));
         if (!gone) drawTable(answer);
-        status.textContent = "";
+        status.textContent = answer.note || "";
       } catch (error) {
         status.textContent = shown ? `showing ${format.time(shown.t, view)}: ${error.message}` : error.message;
       } finally {
@@ -121,17 +128,18 @@ Cascade.panels.state = (() => {
       const moved = shown === null || shown.t !== answer.t_ns;
       const texts = new Map(answer.ranks.map((row) => [row.rank, cells(row, answer.t_ns)]));
       const before = moved ? shown : shown.before;
-      const rows = answer.ranks.map((row) => texts.get(row.rank).map((text, i) => decorate(text, i, row)));
-      const table = ui.table(COLUMNS, rows, { empty: "no rank has a row at this time" });
+      const shownColumns = columnsOf(view.story);
+      const rows = answer.ranks.map((row) => shownColumns.map((i) => decorate(texts.get(row.rank)[i], i, row)));
+      const table = ui.table(shownColumns.map((i) => COLUMNS[i]), rows, { empty: "no rank has a row at this time" });
       table.querySelectorAll("tbody tr").forEach((line, r) => {
         if (!answer.ranks.length) return;
         const { rank } = answer.ranks[r];
         line.dataset.rank = rank;
         const old = before ? before.cells.get(rank) : null;
-        if (old) texts.get(rank).forEach((text, i) => {
-          if (MARKED.has(i) && text !== old[i]) {
-            line.children[i].classList.add("cr-changed");
-            line.children[i].title = `was ${old[i] || "empty"}`;
+        if (old) shownColumns.forEach((i, place) => {
+          if (MARKED.has(i) && texts.get(rank)[i] !== old[i]) {
+            line.children[place].classList.add("cr-changed");
+            line.children[place].title = `was ${old[i] || "empty"}`;
           }
         });
       });

@@ -124,14 +124,14 @@ Cascade.lattice = (() => {
   function words(story, view, found) {
     const { walk, absent } = found;
     const answers = Cascade.lookup(story);
-    const gone = absent.slice(0, 8).map((rank) => `${rank} ${answers.absence(rank, view.t)}`).join(", ");
+    const gone = absent.slice(0, 8).map((rank) => `rank ${rank} ${answers.absence(rank, view.t)}`).join(", ");
     const more = absent.length > 8 ? ` and ${absent.length - 8} more` : "";
     return el("div", {},
       el("p", {}, Cascade.word("epoch"), " ", el("strong", { text: walk ? walk.epoch : 0 }), story.groups.length > 1 ? ` of ${view.group}` : "", walk && walk.members.length ? [", ", Cascade.word("members"), ` ${rankSet(walk.members)}`] : "", walk && !walk.members.length ? ", nobody is left in it" : ""),
       walk && walk.missing.length ? el("p", {}, ui.icon("warn", "warn"), " ", Cascade.word("missing"), ` ${rankSet(walk.missing)}`) : null,
       walk
-        ? el("p", {}, el("span", { class: "cr-dim", text: `Last edge, ${format.duration(Math.max(0, view.t - walk.at_ns))} ago: ` }), walk.sentence || `${walk.from} to ${walk.to}`)
-        : el("p", { class: "cr-dim", text: "No walk yet." }),
+        ? el("p", {}, el("span", { class: "cr-dim", text: `Last transition, ${format.duration(Math.max(0, view.t - walk.at_ns))} ago: ` }), walk.sentence || `${walk.from} to ${walk.to}`)
+        : el("p", { class: "cr-dim", text: "No transition yet." }),
       walk && walk.reason && !(walk.sentence || "").includes(walk.reason) ? el("p", { class: "cr-dim", text: `Why: ${walk.reason}` }) : null,
       absent.length ? el("p", { class: "cr-dim", text: `Not there: ${gone}${more}` }) : null);
   }
@@ -152,7 +152,7 @@ Cascade.lattice = (() => {
       if (key === told) return;
       told = key;
       const here = found.nodes.map((cohorts, i) => (cohorts.length ? `${Cascade.REGIMES[i]}: ranks ${rankSet(cohorts.flat())}` : null)).filter(Boolean).join("; ");
-      const label = `Lattice. ${here || "nobody is there"}.${found.walk ? ` Last edge: ${found.walk.sentence || found.walk.fault || ""}` : ""}`;
+      const label = `Lattice. ${here || "nobody is there"}.${found.walk ? ` Last transition: ${found.walk.sentence || found.walk.fault || ""}` : ""}`;
       replace(picture, svg("svg", { attrs: { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label } },
         edges(found.walk), found.nodes.map((cohorts, i) => node(i, cohorts, cohorts.length > 0))));
     }

@@ -84,7 +84,9 @@ Cascade.panels.waits = (() => {
       const found = story.waits;
       replace(sql, ui.sqlLink(story, "waits", offline, "the waits"));
       if (!found) {
-        replace(body, el("p", { class: "cr-dim", text: "Who waited for whom is not known yet: it is told once collectives were recorded and read." }));
+        replace(body, el("p", { class: "cr-dim", text: story.verdict.judged_upto_ns === null
+          ? "Who waited for whom is not known yet: it is told once collectives were recorded and read."
+          : "No collective in which a rank waited was recorded in this run." }));
         return;
       }
       if (found.refused) {

@@ -17,7 +17,7 @@ Cascade.tables = (() => {
   }
 
   const known = (value) => (value === null || value === undefined ? "–" : value);
-  const percent = (value) => (value === null || value === undefined ? "not measured" : `${format.number(value)}%`);
+  const percent = (value, none = "not measured") => (value === null || value === undefined ? none : `${format.number(value)}%`);
 
   /** Shares of the three regimes in words; they sum to 100 %, or "no row" where nobody was there. */
   function shareTexts(shares) {
@@ -33,9 +33,10 @@ Cascade.tables = (() => {
       { label: "Waited", word: "waited", num: true }, { label: "Caused", word: "caused", num: true },
       { label: "GPU median", num: true }, { label: "GPU minimum", num: true }, { label: "CPU median", num: true },
     ];
+    const none = answer.without ? "not in this file" : undefined;
     const rows = answer.by_rank.map((row) => [
       row.rank, ...shareTexts(row.regimes), seconds(row.waited_s), seconds(row.caused_s),
-      percent(row.gpu_median), percent(row.gpu_min), percent(row.cpu_median),
+      percent(row.gpu_median, none), percent(row.gpu_min, none), percent(row.cpu_median, none),
     ]);
     if (answer.by_rank.length > 1) rows.push(["all ranks", ...shareTexts(answer.regime_share), ...total(answer), "", "", ""]);
     return ui.table(columns, rows, { empty: "no rank has a row in this window" });
@@ -106,6 +107,7 @@ Cascade.tables = (() => {
     const more = happened.length > MOST_ROWS ? `, showing ${MOST_ROWS} of ${format.count(happened.length)}` : "";
     replace(body,
       el("p", { text: from_to }),
+      answer.note ? el("p", { class: "cr-dim", text: answer.note }) : null,
       el("h3", { text: "By rank" }), ui.scroll("By rank", rankTable(answer)),
       el("h3", { text: `What happened${more}` }),
       ui.scroll("What happened", ui.table(

@@ -8,7 +8,8 @@ Cascade.panels.problem = (() => {
   function banners(view, offline) {
     const found = [];
     const { problem, story } = view;
-    if (problem) found.push({ shape: "cross", tone: "bad", text: ui.capital(problem.text), act: actOf(problem, view), alert: true });
+    if (problem && problem.kind === "building") found.push({ shape: "ring", tone: "dim", text: ui.capital(problem.text), act: null });
+    else if (problem) found.push({ shape: "cross", tone: "bad", text: ui.capital(problem.text), act: actOf(problem, view), alert: true });
     if (!story) return found;
     if (story.missing.length) {
       const have = story.run.world_size - story.missing.length;

@@ -5,7 +5,7 @@ Cascade.mount = (() => {
   const { el } = Cascade;
 
   /**
-   * mount(element, {source, view, offline}) -> {view, destroy()}.
+   * mount(element, {source, view, offline}) -> {view, timeline, ready, destroy()}.
    * source: answers story, pulse, state, tile, window. view: a Cascade.View; made when not given.
    * offline: a report file: no server to ask, no SQL links.
    */
@@ -19,13 +19,16 @@ Cascade.mount = (() => {
     // A part that cannot be drawn must not take the others with it.
     const add = (panel, where) => {
       try {
-        parts.push(panel(where, given));
+        const part = panel(where, given);
+        parts.push(part);
+        return part;
       } catch (error) {
         console.error("a part of the run view failed:", error);
         where.append(el("p", {
           class: "cr-panel cr-body cr-error", attrs: { role: "alert" },
           text: `This part cannot be drawn (${error.message}); the others go on. Reload the page; cascade analyze says the same in words.`,
         }));
+        return null;
       }
     };
     below.append(state, violation, waits);
@@ -46,10 +49,11 @@ Cascade.mount = (() => {
     add(Cascade.panels.verdict, verdict);
     add(Cascade.panels.plan, verdict);
     add(Cascade.panels.incidents, side);
+    let drawn = null;
     if (Cascade.timeline) {
       const timeline = el("div", { class: "cr-panel cr-timeline" });
       main.append(timeline);
-      add(Cascade.timeline, timeline);
+      drawn = add(Cascade.timeline, timeline);
     }
     add(Cascade.panels.replay, main);
     add(Cascade.panels.state, state);
@@ -60,6 +64,7 @@ Cascade.mount = (() => {
 
     return {
       view,
+      timeline: drawn && drawn.timeline,
       ready: watcher.ready,
       destroy() {
         off();

@@ -1,4 +1,4 @@
-/* Cells that are links: drawn by React, so that a hostile name stays text. */
+/* Cells that are links or numbers: drawn by React, so that a hostile name stays text. */
 "use strict";
 
 (() => {
@@ -9,5 +9,13 @@
     // Only our own pages: an address from data could be javascript: or another site.
     if (typeof href !== "string" || !href.startsWith("/dash/")) return text || null;
     return window.React.createElement("a", { href, className: "cs-link" }, text);
+  };
+
+  /** Whole numbers with separators; others as they are, with as many decimals as the column says. */
+  components.CascadeNumber = (props) => {
+    const { value, decimals } = props;
+    if (typeof value !== "number") return value === null || value === undefined ? null : String(value);
+    if (decimals !== undefined) return value.toFixed(decimals);
+    return Number.isInteger(value) && Math.abs(value) >= 10000 ? value.toLocaleString("en") : String(value);
   };
 })();

@@ -24,8 +24,8 @@ LIMIT {_MOST}"""  # noqa: S608  # a constant of ours
 
 _FATES = {
     "open": ("token:bad", "x"),
-    "written_off": ("token:regime-causal", "/"),
-    "settled": ("token:ok", ""),
+    "written_off": ("token:faint", "/"),
+    "settled": ("token:debt", ""),
 }
 
 
@@ -55,7 +55,7 @@ def _figure(table: pa.Table) -> Figure | None:
         "layout": {
             "height": 120 + 22 * table.num_rows,
             "barmode": "stack",
-            "xaxis": {"title": {"text": "age, ms"}, "rangemode": "tozero", "zeroline": False},
+            "xaxis": {"title": {"text": "open for, ms"}, "rangemode": "tozero", "zeroline": False},
             "yaxis": {"type": "category", "automargin": True, "autorange": "reversed"},
         },
     }
@@ -63,7 +63,7 @@ def _figure(table: pa.Table) -> Figure | None:
 
 PLUGIN = Panel(
     name="debt-age",
-    title=f"How long debts stood (the {_MOST} oldest)",
+    title="How long each debt stayed open",
     sql=_SQL,
     figure=_figure,
     empty="nothing was relaxed, so there was no debt",

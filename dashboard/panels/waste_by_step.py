@@ -39,7 +39,13 @@ def _figure(table: pa.Table) -> Figure | None:
                 "step %{x}: %{customdata} caused %{y:.3f} s",
                 customdata=worst,
             ),
-            bars("caused otherwise", found["step"], rest, "token:waited", "step %{x}: %{y:.3f} s"),
+            bars(
+                "caused by other ranks",
+                found["step"],
+                rest,
+                "token:faint",
+                "step %{x}: other ranks caused %{y:.3f} s",
+            ),
         ],
         "layout": {
             "barmode": "stack",

@@ -138,7 +138,7 @@ def look_at(
         f"SELECT -1, {number}, 0, 0, 0, 0, 0, count(*)::BIGINT, 0 FROM {table}"  # noqa: S608
         for number, table in enumerate(names)
     )
-    found = source.query(
+    found = source.query_whole(
         f"""
         SELECT rank, incarnation, wall_ns // {bucket_ns} AS bucket, min(wall_ns) AS first,
             max(wall_ns) AS last, max(seq) AS seq, coalesce(max(step), -1) AS step,

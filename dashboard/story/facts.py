@@ -17,8 +17,7 @@ from dashboard.story.model import WaitsPart
 from dashboard.story.provisional_waits import WaitsKeeper
 from dashboard.story.small_rows import SmallRows, read_small_rows
 from dashboard.story.source import RunSource
-
-_HOUR_NS = 3_600_000_000_000
+from dashboard.tiles.rows import t0_of
 
 
 @dataclass(frozen=True)
@@ -82,11 +81,11 @@ class FactsKeeper:
     @property
     def generation(self) -> int:
         """Changes when something was found out in the background."""
-        return self._activity.generation
+        return self._activity.generation + self._waits.generation
 
     def building(self) -> dict[str, Any] | None:
         """What is being found out in the background."""
-        return self._activity.building()
+        return self._activity.building() or self._waits.building()
 
     def state(self, num_rows: int) -> str:
         """The run's state; see model.RunPart."""
@@ -109,7 +108,7 @@ class FactsKeeper:
         rows, activity = self._look(version, num_rows)
         first, last = _ends(rows, activity)
         now_ns = time.time_ns()
-        t0 = _t0(meta, first if first is not None else meta.created_ns)
+        t0 = t0_of(meta, first if first is not None else meta.created_ns)
         is_whole = self._judged is not None and source.is_judged_whole()
         provisional = None
         if self._judged is None and last is not None and first is not None:
@@ -147,12 +146,6 @@ class FactsKeeper:
             rows = read_small_rows(self._source, known[1], counts)
         self._rows = (version, rows)
         return rows, activity
-
-
-def _t0(meta: TraceMeta, first_ns: int) -> int:
-    """The job's start where it is known and fits, else the first row."""
-    fits = meta.mode != "imported" and 0 <= first_ns - meta.created_ns <= _HOUR_NS
-    return meta.created_ns if fits else first_ns
 
 
 def _ends(rows: SmallRows, activity: Activity | None) -> tuple[int | None, int | None]:

@@ -226,7 +226,7 @@ def _waits(seen: Seen) -> list[Incident]:
         return []
     top = waits.pairs[0]
     sel = f"wait:{top['caused_by']}:{top['waited']}"
-    title = f"{waits.share_pct:.0f} % of the time was waiting"
+    title = f"{waits.share_pct:.0f}% of the time was waiting"
     return [
         _incident(
             seen, "wait", "all", "info", 0, seen.last_ns, title, plain(waits.sentence, 400), sel

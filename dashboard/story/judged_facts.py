@@ -45,11 +45,11 @@ def read_judged(source: RunSource, known: JudgedFacts | None) -> JudgedFacts | N
         return None
     if known is not None and known.report is report and known.judged_ns == judged_ns:
         return known
-    upto = source.query("SELECT max(end_ns) AS upto FROM regime_intervals")["upto"][0].as_py()
+    upto = source.query_whole("SELECT max(end_ns) AS upto FROM regime_intervals")["upto"][0].as_py()
     return JudgedFacts(
         report=report,
         judged_ns=judged_ns,
         upto_ns=upto,
-        pairs=source.query(_PAIRS).to_pylist(),
+        pairs=source.query_whole(_PAIRS).to_pylist(),
         intervals=None if source.is_live else source.results("regime_intervals"),
     )

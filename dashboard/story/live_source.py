@@ -10,8 +10,8 @@ import pyarrow as pa
 from cascade_runtime.vocabulary.report import Report
 from cascade_runtime.vocabulary.trace_meta import TraceMeta
 from collector.storage._interface import EventStore
-from dashboard.story.plan import plan_of
 from dashboard.story.report_file import ReportFile
+from dashboard.story.source import MAX_PLAN
 
 JUDGED = "judged.json"
 """See dashboard.live.judged."""
@@ -45,7 +45,7 @@ class LiveRun:
 
     def plan(self) -> list[str]:
         """See RunSource."""
-        return plan_of(self._root)
+        return list(self.meta().story or [])[:MAX_PLAN]
 
     def version(self) -> str:
         """See RunSource."""
@@ -70,6 +70,10 @@ class LiveRun:
     def query(self, sql: str) -> pa.Table:
         """See RunSource."""
         return self._store.query(sql, self.run_id)
+
+    def query_whole(self, sql: str) -> pa.Table:
+        """See RunSource; rows come, so nothing is kept."""
+        return self.query(sql)
 
     def report(self) -> Report | None:
         """See RunSource."""

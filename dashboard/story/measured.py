@@ -22,7 +22,7 @@ class MeasuredKeeper:
     def of(self, facts: Facts, version: str) -> dict[str, dict[str, str]]:
         """State and reason of ``gpu`` and ``cpu``."""
         if self._version != version and not all(self._known.values()):
-            (found,) = facts.source.query(_ASK).to_pylist()
+            (found,) = facts.source.query_whole(_ASK).to_pylist()
             self._known = {name: self._known[name] or bool(found[name]) for name in self._known}
             self._version = version
         return {"gpu": self._gpu(facts), "cpu": self._cpu(facts)}

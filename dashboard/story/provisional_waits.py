@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,11 +16,17 @@ from dashboard.story.source import RunSource
 
 MIN_PAUSE_S = 2.0
 SHARE = 20
+SYNC_ROWS = 1_000_000
+"""Of more rows nobody waits for a look: it is taken in a thread."""
+
 MAX_ROWS = 2_000_000
 """About so many rows of the run are looked at: its newest."""
 
 ALL_WAIT = ", ".join(f"'{op}'" for op in sorted(N_TO_N))
 """The operations in which everybody waits for the last, as SQL words."""
+
+
+_log = logging.getLogger(__name__)
 
 
 class WaitsKeeper:
@@ -35,6 +43,15 @@ class WaitsKeeper:
         self._known: WaitsPart | None = None
         self._version: str | None = None
         self._not_before_s = 0.0
+        self._thread: threading.Thread | None = None
+        self.generation = 0
+        """Changes when waits were found out in the background."""
+
+    def building(self) -> dict[str, Any] | None:
+        """What a person is told while the first look is being taken."""
+        if self._thread is None or self._version is not None:
+            return None
+        return {"share": 0.5, "what": "reading the newest collectives"}
 
     def is_of(self, version: str) -> bool:
         """Whether what is known is of this version."""
@@ -42,14 +59,31 @@ class WaitsKeeper:
 
     def as_of(self, version: str, num_rows: int, first_ns: int, last_ns: int) -> WaitsPart | None:
         """The waits of this version, or of one shortly before."""
-        began = self._mono_s()
-        if version == self._version or began < self._not_before_s:
+        if version == self._version or self._mono_s() < self._not_before_s:
             return self._known
+        look = (version, num_rows, first_ns, last_ns)
+        if num_rows <= SYNC_ROWS:
+            self._look(*look)
+        elif self._thread is None or not self._thread.is_alive():
+            name = "cascade-provisional"
+            self._thread = threading.Thread(target=self._try, args=look, name=name, daemon=True)
+            self._thread.start()
+        return self._known
+
+    def _try(self, version: str, num_rows: int, first_ns: int, last_ns: int) -> None:
+        try:
+            self._look(version, num_rows, first_ns, last_ns)
+        except Exception:
+            self._version, self._not_before_s = version, self._mono_s() + 30.0
+            _log.exception("waits of run %s could not be looked at", self._source.run_id)
+        self.generation += 1
+
+    def _look(self, version: str, num_rows: int, first_ns: int, last_ns: int) -> None:
+        began = self._mono_s()
         self._known = provisional_waits(self._source, num_rows, first_ns, last_ns)
         took = self._mono_s() - began
         self._not_before_s = self._mono_s() + max(MIN_PAUSE_S, SHARE * took)
         self._version = version
-        return self._known
 
 
 def provisional_waits(

@@ -13,7 +13,7 @@ from collector.web.openapi import Answers, answer_200, answers
 from collector.wire.run_ids import LONGEST, RULE, fits_a_path
 from dashboard.story.packing import packed_json
 from dashboard.story.source import RunSources
-from dashboard.story.tellers import Tellers
+from dashboard.story.tellers import tellers_of
 
 MAX_NS = 1 << 62
 
@@ -34,7 +34,7 @@ def routes(sources: RunSources) -> APIRouter:
         sources: the runs that are answered for. Whoever opened them closes them.
     """
     router = APIRouter(tags=["picture"])
-    tellers = Tellers(sources)
+    tellers = tellers_of(sources)
 
     @router.get(
         "/v1/runs/{run_id}/story",

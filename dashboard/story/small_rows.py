@@ -154,7 +154,7 @@ def read_small_rows(
         counts: rows of each table that has any, when they are known already.
     """
     if counts is None:
-        (counted,) = source.query(_COUNTS).to_pylist()
+        (counted,) = source.query_whole(_COUNTS).to_pylist()
         counts = {table: number for table, number in counted.items() if number}
     was = {} if known is None else known.counts
     parts: dict[str, Any] = {}
@@ -162,8 +162,8 @@ def read_small_rows(
         if known is not None and all(was.get(t, 0) == counts.get(t, 0) for t in tables):
             parts[name] = getattr(known, name)
         elif name == "points":
-            parts[name] = source.query(sql)
+            parts[name] = source.query_whole(sql)
         else:
             empty = not any(t in counts for t in tables)
-            parts[name] = [] if empty else source.query(sql).to_pylist()
+            parts[name] = [] if empty else source.query_whole(sql).to_pylist()
     return SmallRows(counts=counts, **parts)

@@ -9,6 +9,9 @@ import pyarrow as pa
 from cascade_runtime.vocabulary.report import Report
 from cascade_runtime.vocabulary.trace_meta import TraceMeta
 
+MAX_PLAN = 50
+"""Sentences of what a job says will happen next."""
+
 
 class RunSource(Protocol):
     """One run, on disk or in a collector's store. Safe to call from several threads.
@@ -51,6 +54,16 @@ class RunSource(Protocol):
         Raises:
             BadUsage: the statement fails.
             BadTrace: a file that it needs cannot be read.
+        """
+        ...
+
+    def query_whole(self, sql: str) -> pa.Table:
+        """The same for a statement that looks at a whole run.
+
+        Of a saved trace a slow answer is kept for the next opening.
+
+        Raises:
+            BadUsage, BadTrace: as ``query``.
         """
         ...
 

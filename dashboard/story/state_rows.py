@@ -13,7 +13,7 @@ from dashboard.story.model import Story
 EXACT_ROWS = 20_000_000
 """Of larger runs step and seq are as of the bucket that ended last (see activity)."""
 
-LOOK_BACK_ROWS = 500_000
+LOOK_BACK_ROWS = 150_000
 """About so many rows before t are looked at for clocks and updates in flight."""
 
 MAX_CLOCK = 64

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -28,6 +29,11 @@ SHARE = 4
 """And the pause is at least so many times what making it took."""
 
 LONGEST_PAUSE_S = 5.0
+
+FIRST_S = 1.0
+"""A pulse waits so long for the first story; a large run that nobody has looked at yet takes longer."""
+
+_log = logging.getLogger(__name__)
 
 
 class Told:
@@ -70,6 +76,9 @@ class Teller:
         self._telling = threading.Lock()
         self._told: Told | None = None
         self._not_before_s = 0.0
+        self._first: threading.Thread | None = None
+        self._began_s = 0.0
+        self._failed = False
         self._rate: tuple[float, int] | None = None
         self._rows_per_s = 0.0
 
@@ -99,8 +108,31 @@ class Teller:
             self._told = told
             return told
 
+    def begin(self) -> None:
+        """Tell the first story in a thread, so that nobody waits for it without knowing why."""
+        if self._told is None and (self._first is None or not self._first.is_alive()):
+            self._began_s = self._mono_s()
+            self._first = threading.Thread(target=self._try, name="cascade-story", daemon=True)
+            self._first.start()
+
+    def _try(self) -> None:
+        try:
+            self.story()
+        except Exception as error:  # whoever asks for the story is told
+            _log.info("the story of run %s cannot be told: %s", self.source.run_id, error)
+            self._failed = True
+
+    def _is_told(self) -> bool:
+        """Waits a moment for the first story; True too when asking for it would say what is wrong."""
+        if self._told is None and not self._failed:
+            self.begin()
+            assert self._first is not None
+            self._first.join(FIRST_S)
+        return self._told is not None or self._failed
+
     def pulse(self) -> dict[str, Any]:
-        """What is asked several times a second."""
+        """What is asked several times a second; ``is_told``: asking for the story now is quick."""
+        is_told = self._is_told()
         source, version = self.source, self.version()
         num_rows, came_ns = source.num_rows(), source.last_came_ns()
         told, tiles = self._told, tiles_of(source)
@@ -113,6 +145,7 @@ class Teller:
             "num_rows": num_rows,
             "rows_per_s": self._speed(num_rows),
             "last_row_age_s": age_s,
+            "is_told": is_told,
             "building": self._building(tiles.building),
         }
 
@@ -127,6 +160,13 @@ class Teller:
         return window(told.facts, told.story, a_ns, b_ns)
 
     def _building(self, tiles: Building | None) -> dict[str, Any] | None:
+        if self._told is None and not self._failed:
+            # How long it takes is not known before it ended once.
+            waited_s = self._mono_s() - self._began_s
+            return {
+                "share": round(waited_s / (waited_s + 10.0), 2),
+                "what": "reading what happened",
+            }
         mine = self._keeper.building()
         if mine is not None or tiles is None:
             return mine

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import OrderedDict
 
 from dashboard.story.source import RunSources
@@ -39,3 +40,15 @@ class Tellers:
             while len(self._held) > MAX_HELD:
                 self._held.popitem(last=False)
             return held
+
+
+_made: weakref.WeakKeyDictionary[RunSources, Tellers] = weakref.WeakKeyDictionary()
+_making = threading.Lock()
+
+
+def tellers_of(sources: RunSources) -> Tellers:
+    """The tellers of these runs; the same ones for as long as the sources live."""
+    with _making:
+        if sources not in _made:
+            _made[sources] = Tellers(sources)
+        return _made[sources]

@@ -16,8 +16,9 @@ from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from cascade_runtime.vocabulary.trace_meta import TraceMeta
 from collector.trace.samples import resolve_trace
 from collector.trace.trace_folder import TraceFolder, open_trace
-from dashboard.story.plan import plan_of
+from dashboard.story.kept_answers import KeptAnswers
 from dashboard.story.report_file import ReportFile
+from dashboard.story.source import MAX_PLAN
 from dashboard.story.trace_tables import TraceTables
 
 _log = logging.getLogger(__name__)
@@ -42,6 +43,7 @@ class TraceRun:
         self._folder: TraceFolder = open_trace(self.path)
         self.run_id = self._folder.meta.run_id
         self._tables = TraceTables(self._folder)
+        self._answers = KeptAnswers(self.path, self._tables.query)
         self._file = ReportFile(self._folder.path)
         self._starting = threading.Lock()
         self._judging: threading.Thread | None = None
@@ -57,7 +59,7 @@ class TraceRun:
 
     def plan(self) -> list[str]:
         """See RunSource."""
-        return plan_of(self._folder.path)
+        return list(self.meta().story or [])[:MAX_PLAN]
 
     def version(self) -> str:
         """See RunSource."""
@@ -68,7 +70,7 @@ class TraceRun:
         """See RunSource; the first call looks at every table."""
         if self._num_rows is None:
             each = " UNION ALL ".join(f"SELECT count(*) AS n FROM {t}" for t in EVENT_TABLES)  # noqa: S608
-            answer = self.query(f"SELECT sum(n)::BIGINT AS n FROM ({each})")  # noqa: S608
+            answer = self.query_whole(f"SELECT sum(n)::BIGINT AS n FROM ({each})")  # noqa: S608
             self._num_rows = int(answer["n"][0].as_py())
         return self._num_rows
 
@@ -83,6 +85,10 @@ class TraceRun:
     def query(self, sql: str) -> pa.Table:
         """See RunSource."""
         return self._tables.query(sql)
+
+    def query_whole(self, sql: str) -> pa.Table:
+        """See RunSource."""
+        return self._answers.query(sql)
 
     def report(self) -> Report | None:
         """See RunSource; the first call starts judging where there is no report."""

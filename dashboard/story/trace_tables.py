@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from cascade_runtime.vocabulary.errors import BadTrace, BadUsage
 from cascade_runtime.vocabulary.schema import EVENT_TABLES, RESULT_TABLES, TABLES
@@ -20,7 +22,11 @@ from collector.trace.parquet_files import one_run
 from collector.trace.trace_folder import TraceFolder
 
 SMALL_BYTES = 16 << 20
+SMALL_ROWS = 100_000
 """A table whose files are smaller is kept in memory: asking it then takes no time."""
+
+MAX_MEMORY = "2GB"
+"""Of the database; beyond it goes to temporary files."""
 
 _VIEWS = data_views("", ())
 
@@ -39,7 +45,14 @@ class TraceTables:
         self._changing = threading.Lock()
         self._ready: set[str] = set()
         threads = str(min(4, os.cpu_count() or 1))
-        self._db = duckdb.connect(config={"threads": threads})
+        self._db = duckdb.connect(
+            config={
+                "threads": threads,
+                "memory_limit": MAX_MEMORY,
+                "temp_directory": str(Path(tempfile.gettempdir()) / f"cascade-sql-{os.getpid()}"),
+            }
+        )
+        self._db.execute("LOAD parquet; SET parquet_metadata_cache = true")  # files do not change
         for view in _VIEWS.values():
             self._db.execute(view.bare)
 
@@ -100,14 +113,27 @@ class TraceTables:
             made = self._results.get(name)
             return made if self._results else self._folder_result(name)
         spooled = any(True for _ in self._inside.folders(self._inside.path("spool")))
-        size = sum(file.stat().st_size for file in self._files(name))
-        if spooled or name == "gaps" or size < SMALL_BYTES:
+        if spooled or name == "gaps" or self._is_small(name):
             return self._folder.table(name)
         return None
 
     def _folder_result(self, name: str) -> pa.Table | None:
-        size = sum(file.stat().st_size for file in self._files(name))
-        return self._folder.result(name) if size < SMALL_BYTES else None
+        return self._folder.result(name) if self._is_small(name) else None
+
+    def _is_small(self, name: str) -> bool:
+        """By size first: Parquet packs what repeats so well that few bytes may be many rows."""
+        files = self._files(name)
+        if sum(file.stat().st_size for file in files) >= SMALL_BYTES:
+            return False
+        rows = 0
+        for file in files:
+            try:
+                rows += pq.read_metadata(file).num_rows
+            except (OSError, pa.ArrowException):
+                return True  # whoever reads it whole says what is wrong with it
+            if rows > SMALL_ROWS:
+                return False
+        return True
 
     def _files(self, name: str) -> list[Path]:
         kind = "events" if name in EVENT_TABLES else "results"

@@ -160,9 +160,13 @@ def _tale(cast: Cast, excursions: Sequence[Excursion], ends: str) -> str:
     else:
         head, whom = sentence(left)[:-1], "the ranks"
     parts = [f"went on in {one.lowest} for {duration(one.span_ns)}"]
-    paid = len(one.debts) - one.num_open
-    if paid:
-        parts.append(f"paid {count(paid, 'debt')}")
+    written_off = sum(debt.fate == "written_off" for debt in one.debts)
+    settled = len(one.debts) - one.num_open - written_off
+    if settled:
+        parts.append(f"settled {count(settled, 'debt')}")
+    if written_off:
+        what = f"{written_off:,}" if settled else count(written_off, "debt")
+        parts.append(f"wrote off {what}")
     if one.num_open:
         parts.append(f"left {count(one.num_open, 'debt')} open")
     parts.append("are back in STRONG" if one.is_back else f"{ends} out of STRONG")
@@ -179,7 +183,7 @@ def _sum_of(excursions: Sequence[Excursion], ends: str) -> str:
         said += f"; {who(died)} died"
     if debts:
         said += f"; {count(debts, 'debt')} opened, " + (
-            f"{num_open:,} still open" if num_open else "all paid"
+            f"{num_open:,} still open" if num_open else "none open"
         )
     back = all(e.is_back for e in excursions)
     return f"{said}; {'the ranks are back in STRONG' if back else f'the ranks {ends} out of it'}."

@@ -16,7 +16,7 @@ MAX_STEPS = 5
 MAX_WITNESS = 40
 
 _FIRST = 2
-"""Of a long witness the first two events are steps, and the last three."""
+"""Of a long witness the first two events are steps, the last ones, and the row that is reported."""
 
 
 def counts(violation: Violation) -> bool:
@@ -61,7 +61,7 @@ def _part(facts: Facts, violation: Violation, name: str, group: str) -> Violatio
         at_ns=facts.since(violation.wall_ns),
         sentence=plain(violation.sentence, 600),
         inferred=violation.inferred,
-        steps=_steps(facts, violation.witness),
+        steps=_steps(facts, violation),
         witness=[_event(facts, event) for event in violation.witness[:MAX_WITNESS]],
     )
 
@@ -74,16 +74,35 @@ def _event(facts: Facts, event: dict[str, Any]) -> dict[str, Any]:
     return shown | {"at_ns": None if wall is None else facts.since(wall)}
 
 
-def _steps(facts: Facts, witness: list[dict[str, Any]]) -> list[Step]:
-    if len(witness) <= MAX_STEPS:
-        return [_step(facts, event, event.get("edge")) for event in witness]
-    last = MAX_STEPS - _FIRST
-    left_out = len(witness) - MAX_STEPS
-    steps = [_step(facts, event, event.get("edge")) for event in witness[:_FIRST]]
-    for number, event in enumerate(witness[-last:]):
-        edge = event.get("edge") if number else f"{left_out:,} more events between"
-        steps.append(_step(facts, event, edge))
+def _steps(facts: Facts, violation: Violation) -> list[Step]:
+    witness = violation.witness
+    steps: list[Step] = []
+    before = -1
+    for place in _places(violation):
+        left_out = place - before - 1
+        edge = witness[place].get("edge")
+        if left_out:
+            edge = "1 more event between" if left_out == 1 else f"{left_out:,} more events between"
+        steps.append(_step(facts, witness[place], edge))
+        before = place
     return steps
+
+
+def _places(violation: Violation) -> list[int]:
+    """Which of the witness's events are steps: MAX_STEPS at most, the reported row among them."""
+    num = len(violation.witness)
+    if num <= MAX_STEPS:
+        return list(range(num))
+    places = [*range(_FIRST), *range(num - (MAX_STEPS - _FIRST), num)]
+    reported = (violation.rank, violation.incarnation, violation.seq)
+    at = [i for i, event in enumerate(violation.witness) if _row(event) == reported]
+    if at and not set(at) & set(places):
+        places[_FIRST] = at[-1]
+    return places
+
+
+def _row(event: dict[str, Any]) -> tuple[Any, Any, Any]:
+    return event.get("rank"), event.get("incarnation"), event.get("seq")
 
 
 def _step(facts: Facts, event: dict[str, Any], edge: str | None) -> Step:

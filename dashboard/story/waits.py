@@ -42,7 +42,7 @@ def _sentence(waits: WaitSummary, cast: Cast) -> str:
         return plain(waits.refused, 400)
     said = (
         f"The ranks waited {seconds(waits.total_rank_s)} in collectives, summed over ranks: "
-        f"{waits.share_pct:.1f} % of everyone's time."
+        f"{waits.share_pct:.1f}% of everyone's time."
     )
     if waits.exposed_rank_s is not None:
         said += f" For {seconds(waits.exposed_rank_s)} of it the device was idle."

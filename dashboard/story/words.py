@@ -24,10 +24,10 @@ def plain(text: str | None, most: int = NAME_CHARS) -> str:
 
 
 def duration(ns: float) -> str:
-    """A span in a fitting unit: ``850 us``, ``232 ms``, ``2.1 s``, ``3 min 20 s``, ``1 h 04 min``."""
+    """A span in a fitting unit: ``850 µs``, ``232 ms``, ``2.1 s``, ``3 m 20 s``, ``1 h 04 m``."""
     ns = abs(ns)
     if ns < 1e6:
-        return f"{ns / 1e3:.0f} us"
+        return f"{ns / 1e3:.0f} µs"
     if ns < 999.5e6:
         return f"{ns / 1e6:.0f} ms"
     if ns < 9.95e9:
@@ -36,19 +36,19 @@ def duration(ns: float) -> str:
     if whole < 60:
         return f"{whole} s"
     if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02} s"
-    return f"{whole // 3600:,} h {whole % 3600 // 60:02} min"
+        return f"{whole // 60} m {whole % 60:02} s"
+    return f"{whole // 3600:,} h {whole % 3600 // 60:02} m"
 
 
 def moment(ns: int) -> str:
-    """A time since the start of the job: ``2.1 s``, ``1 min 12.3 s``, ``3 h 04 min 05.1 s``."""
+    """A time since the start of the job: ``2.1 s``, ``1 m 12.3 s``, ``3 h 04 m 05.1 s``."""
     sign = "-" if ns < 0 else ""
     tenths = round(abs(ns) / 1e8)
     seconds, minutes, hours = tenths % 600 / 10, tenths // 600 % 60, tenths // 36000
     if hours:
-        return f"{sign}{hours:,} h {minutes:02} min {seconds:04.1f} s"
+        return f"{sign}{hours:,} h {minutes:02} m {seconds:04.1f} s"
     if minutes:
-        return f"{sign}{minutes} min {seconds:04.1f} s"
+        return f"{sign}{minutes} m {seconds:04.1f} s"
     return f"{sign}{seconds:.1f} s"
 
 

@@ -56,6 +56,24 @@ def place_of(trace: Path, folder: Path | None = None) -> Place | None:
         return None
 
 
+def story_folder(trace: Path, folder: Path | None = None) -> Path | None:
+    """A folder for what else is kept of a trace as its files are now; None when nothing can be.
+
+    Room is made in it, and it goes, as with tiles.
+    """
+    place = place_of(trace, folder)
+    if place is None:
+        return None
+    made = place.folder / f"{place.name}-story"
+    try:
+        made.mkdir(mode=0o700, exist_ok=True)
+        (made / HEAD).touch()
+    except OSError as error:
+        _log.debug("nothing is kept: %s", error)
+        return None
+    return made
+
+
 def load(place: Place) -> Content | None:
     """What is kept there, mapped from its files; None when there is nothing that can be used."""
     root = place.folder / place.name
@@ -109,7 +127,7 @@ def _make_room(place: Place) -> None:
     for _, size, root in sorted(found):
         if total <= MAX_BYTES:
             break
-        if root.name != place.name:
+        if root.name not in (place.name, f"{place.name}-story"):
             shutil.rmtree(root, ignore_errors=True)
             total -= size
 

@@ -73,8 +73,11 @@ class Content:
         layers = []
         for lane in lanes:
             if lane in ("waited", "caused"):
-                spans = self.waits.waited if lane == "waited" else self.waits.caused
-                layers.append(Layer(lane, ranks, "sqrt", spans.draw(ranks, bounds)))
+                spans, peers = self.waits.waited, 1
+                if lane == "caused":
+                    spans, peers = self.waits.caused, max(1, len(self.shown_ranks()) - 1)
+                values = spans.draw(ranks, bounds, peers)
+                layers.append(Layer(lane, ranks, "sqrt", values, peers))
                 continue
             samples = self.gpu if lane == "gpu" else self.cpu
             if lane == "cpu" and not samples.num and self.busy.rows:

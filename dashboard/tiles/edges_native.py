@@ -188,6 +188,7 @@ def draw(
     origin: int,
     shift: int,
     union: bool,
+    peers: int,
     bounds: Ints,
     out: Bytes,
 ) -> None:
@@ -195,6 +196,7 @@ def draw(
 
     Args:
         edges, n, area, open_at, directory, origin, shift, union: see ``sum_before``.
+        peers: how many times its width is all of a pixel.
         bounds: where pixels begin, and the end. A pixel takes 1 ns at least.
         out: one byte a pixel.
     """
@@ -226,7 +228,7 @@ def draw(
             width, inside = np.int64(1), find - found[i, 0]
         out[i] = 0
         if inside > 0:
-            out[i] = np.uint8(np.ceil(255.0 * np.sqrt(min(inside / width, 1.0))))
+            out[i] = np.uint8(np.ceil(255.0 * np.sqrt(min(inside / (width * peers), 1.0))))
 
 
 @_njit

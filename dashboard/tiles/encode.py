@@ -15,12 +15,17 @@ _ALIGN = 8
 
 
 class Layer(NamedTuple):
-    """One lane of a tile: its rows' names, how a byte is to be read, uint8[rows, pixels]."""
+    """One lane of a tile: its rows' names, how a byte is to be read, uint8[rows, pixels].
+
+    ``peers``: how many times a pixel's own time is all of it. What a rank caused is summed over those
+    who waited, so all of it is that every other rank waited for the whole pixel.
+    """
 
     lane: str
     rows: Sequence[int | str]
     code: str
     values: Bytes
+    peers: int = 1
 
 
 def pixel_bounds(a: int, b: int, w: int) -> Ints:
@@ -47,6 +52,7 @@ def encoded(head: dict[str, Any], layers: Sequence[Layer]) -> bytes:
                 "cols": layer.values.shape[1],
                 "offset": offset,
                 "code": layer.code,
+                "peers": layer.peers,
             }
         )
         bodies.append(body)

@@ -65,8 +65,8 @@ class RunTiles:
 
     @property
     def building(self) -> Building | None:
-        """What is being read now; None when all that was stored is in."""
-        return self._builder.building
+        """What is being read now; None when nothing is being read."""
+        return None if self._thread is None else self._builder.building
 
     def look(self) -> None:
         """Somebody looks: keep up with the run for the next half minute."""

@@ -154,7 +154,7 @@ class Spans:
             counted[places] = found
         return counted
 
-    def draw(self, ranks: Iterable[int], bounds: Ints) -> Bytes:
+    def draw(self, ranks: Iterable[int], bounds: Ints, peers: int = 1) -> Bytes:
         """uint8[ranks, pixels]; see ``edges_native.draw``."""
         ranks = list(ranks)
         out = np.zeros((len(ranks), len(bounds) - 1), np.uint8)
@@ -164,7 +164,7 @@ class Spans:
                 row = self.rows.get(ranks[at])
                 # A rank that has nothing in the window is dark already.
                 if row is not None and row.begin < bounds[-1] + 1 and row.end > bounds[0]:
-                    draw(*row.finder(), self.union, bounds, out[at])
+                    draw(*row.finder(), self.union, peers, bounds, out[at])
 
         # Most of the time goes into waiting for memory, and no interpreter lock is held.
         list(_DRAWING.map(some, range(min(_NUM_PARTS, len(ranks)))))

@@ -25,7 +25,7 @@ def column(
     """
     made: dict[str, Any] = {
         "field": field,
-        "headerName": head or field,
+        "headerName": field.replace("_", " ").capitalize() if head is None else head,
         "cellDataType": "number" if number else "text",
         "sortable": True,
         "resizable": True,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from dash import Dash, Input, Output, dcc, html
@@ -13,9 +12,10 @@ from dashboard.shell.context import Shell
 from dashboard.shell.pages._page import Content, Page, notice, title
 from dashboard.shell.paths import Place, address
 from dashboard.shell.words import ago, count, duration, size
+from dashboard.story.silence import quiet_ns
+from dashboard.story.tellers import tellers_of
 
 _REFRESH_MS = 2000
-_SILENT_S = 5.0
 
 
 def _content(shell: Shell, place: Place, query: dict[str, str]) -> Content:
@@ -29,23 +29,26 @@ def _content(shell: Shell, place: Place, query: dict[str, str]) -> Content:
 def _now(shell: Shell) -> Content:
     if shell.replayed is not None:
         return [
-            notice("A trace is replayed here: nothing comes in.", "cascade serve is a collector")
+            notice(
+                "A saved trace is replayed here: nothing comes in, so there is nothing to watch.",
+                html.Span(["A collector takes rows: start one with ", html.Code("cascade serve")]),
+            )
         ]
     stats = shell.store.stats()
     problem = shell.store.problem()
     live = [run for run in shell.runs() if run.state == "live"]
     confined = shell.sql.health().landlock
     rows: list[tuple[str, str, str]] = [
-        ("rows stored since the start", count(stats.num_rows), "durable, duplicates left out"),
-        ("duplicates dropped", count(stats.num_duplicates), "sent again, already stored"),
-        ("rows in the queue", count(stats.num_queued_rows), "taken and not yet durable"),
-        ("rows not yet in a segment", count(stats.num_hot_rows), size(stats.hot_row_bytes)),
-        ("journal", size(stats.hot_bytes), f"{count(stats.num_commits)} commits"),
-        ("segments written", count(stats.num_segments), "Parquet files of the runs"),
-        ("free on its disk", size(stats.free_bytes), ""),
-        ("opened again after a fatal error", count(stats.num_reopened), ""),
+        ("Rows stored since the start", count(stats.num_rows), "durable, duplicates left out"),
+        ("Duplicates dropped", count(stats.num_duplicates), "sent again, already stored"),
+        ("Rows in the queue", count(stats.num_queued_rows), "taken and not yet durable"),
+        ("Rows not yet in a segment", count(stats.num_hot_rows), size(stats.hot_row_bytes)),
+        ("Journal", size(stats.hot_bytes), f"{count(stats.num_commits)} commits"),
+        ("Segments written", count(stats.num_segments), "Parquet files of the runs"),
+        ("Free on its disk", size(stats.free_bytes), "where the data folder is"),
+        ("Opened again after a fatal error", count(stats.num_reopened), "times, by itself"),
         (
-            "strangers' SQL",
+            "SQL typed by people",
             "confined by the kernel" if confined else "confined by DuckDB's lock alone",
             "" if confined else "this kernel has no Landlock",
         ),
@@ -57,7 +60,7 @@ def _now(shell: Shell) -> Content:
     )
     return [
         state,
-        _table(("what", "now", ""), rows, "figures since the start"),
+        _table(("Figure", "Now", "What it is"), rows, "figures since the start"),
         html.H2("Live runs"),
         _lags(live) if live else html.P("No run is live.", className="cs-dim"),
         *_silent(shell, live),
@@ -77,31 +80,25 @@ def _lags(live: list[RunSummary]) -> html.Table:
         )
         for run in live
     ]
-    return _table(("run", "last row came", "stored"), rows, "live runs")
+    return _table(("Run", "Last row came", "Stored"), rows, "live runs")
 
 
 def _silent(shell: Shell, live: list[RunSummary]) -> Content:
-    """Actors of live runs that sent no row for a while, though they have not said goodbye."""
+    """Ranks of live runs that are silent now, as their pages say it."""
     found: list[tuple[Any, ...]] = []
     for run in live:
-        for row in shell.source(run.run_id).query(_LAST_ROWS).to_pylist():
-            quiet_s = (time.time_ns() - row["last_ns"]) / 1e9
-            if quiet_s > _SILENT_S:
-                who = f"rank {row['rank']}, incarnation {row['incarnation']}"
-                found.append((run.name, who, f"for {duration(quiet_s)}"))
+        told = tellers_of(shell.sources).of(run.run_id).story()
+        now = told.facts.since(told.facts.t1_ns) + quiet_ns(told.facts)
+        for silence in told.story.silent:
+            if silence.to_ns is None:
+                quiet_s = (now - silence.from_ns) / 1e9
+                link = dcc.Link(
+                    run.name, href=address("run", run.run_id, sel=f"rank:{silence.rank}")
+                )
+                found.append((link, f"rank {silence.rank}", f"for {duration(quiet_s)}"))
     if not found:
         return []
-    return [html.H2("Silent ranks"), _table(("run", "who", "no row"), found, "silent ranks")]
-
-
-_LAST_ROWS = """\
-SELECT rank, incarnation, max(wall_ns) AS last_ns
-FROM steps ANTI JOIN (
-    SELECT gone.rank, gone.incarnation
-    FROM (SELECT unnest(departed) AS gone FROM membership WHERE departed IS NOT NULL)
-) USING (rank, incarnation)
-GROUP BY ALL ORDER BY ALL"""
-"""By steps: agents and ranks that left are not missed."""
+    return [html.H2("Silent ranks"), _table(("Run", "Who", "No row"), found, "silent ranks")]
 
 
 def _table(heads: tuple[str, ...], rows: list[Any], caption: str) -> html.Table:

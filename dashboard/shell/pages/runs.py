@@ -15,15 +15,15 @@ from dashboard.shell.paths import Place, address
 from dashboard.shell.words import count, duration, moment
 
 _COLUMNS = [
-    link("name", "name", flex=2, minWidth=160),
+    link("name", "Name", flex=2, minWidth=160),
     column("state", width=110),
     column("verdict", width=130),
     column("mode", width=110),
-    column("actors", number=True, width=100, headerTooltip="ranks and host agents"),
-    column("rows", number=True, width=120),
-    column("started", "first row or trace.json", width=200),
-    column("duration", "seen for", width=120),
-    column("run_id", "run", flex=1, minWidth=140),
+    column("actors", number=True, width=110, headerTooltip="ranks and host agents"),
+    column("rows", number=True, width=130, cellRenderer="CascadeNumber"),
+    column("started", "Started", width=200),
+    column("duration", "Lasted", width=120),
+    column("run_id", "Run id", flex=1, minWidth=140),
 ]
 
 

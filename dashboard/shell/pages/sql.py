@@ -22,6 +22,10 @@ from dashboard.shell.sql_answer import Refused, Shown, ask
 from dashboard.shell.untyped import attributes, in_browser
 
 _FIRST = "FROM incidents"
+_HINT = html.P(
+    "Choose a question at the left, or write a statement and run it: its rows stand here.",
+    className="cs-dim",
+)
 
 
 def _content(shell: Shell, place: Place, query: dict[str, str]) -> Content:
@@ -68,7 +72,7 @@ def _box(given: str) -> Content:
             ],
             className="cs-bar",
         ),
-        dcc.Loading(html.Div(id="sql-rows"), delay_show=300, type="dot"),
+        dcc.Loading(html.Div(_HINT, id="sql-rows"), delay_show=300, type="dot"),
         html.Div(id="sql-done", hidden=True),
     ]
 

@@ -20,27 +20,37 @@ FROM violation_list
 LIMIT {MOST + 1}"""  # noqa: S608  # a constant of ours
 
 _COLUMNS = [
-    link("code", "rule", width=90),
-    column("severity", width=100),
-    column("sentence", flex=1, minWidth=360, tooltipField="sentence"),
-    column("rank", number=True, width=80),
-    column("seq", number=True, width=100),
-    column("regime", width=110),
-    column("epoch", number=True, width=90),
-    column("after_s", "after, s", number=True, width=110),
-    column("group_id", "group", width=100),
-    column("inferred", width=100),
+    link("code", "Rule", width=80),
+    column(
+        "after_s",
+        "At, s",
+        number=True,
+        width=105,
+        headerTooltip="seconds since the job started",
+        cellRenderer="CascadeNumber",
+        cellRendererParams={"decimals": 3},
+    ),
+    column("severity", width=105),
+    column("sentence", "What happened", flex=1, minWidth=360, tooltipField="sentence"),
+    column("rank", number=True, width=95),
+    column("seq", number=True, width=95),
+    column("regime", width=115),
+    column("epoch", number=True, width=100),
+    column("group_id", "Group", width=100),
+    column("inferred", width=105),
 ]
+# Columns that say nothing where every violation has the same in them.
+_ONLY_IF_VARIED = ("group_id", "inferred", "epoch")
 
 
 def _content(shell: Shell, place: Place, query: dict[str, str]) -> Content:
     run_id = str(place.run_id)
     source = shell.source(run_id)
     report = source.report()
-    ask = dcc.Link("ask in the box", href=address("sql", run_id, q=_SQL), className="cs-dim")
+    ask = dcc.Link("open as SQL", href=address("sql", run_id, q=_SQL), className="cs-dim")
     if report is None:
         said = notice(
-            "This run is not judged yet.", "wait some seconds: the page looks again by itself"
+            "This run is not judged yet.", "Wait some seconds: the page looks again by itself."
         )
         return [title("Violations"), said]
     table = source.query(_SQL)
@@ -50,12 +60,26 @@ def _content(shell: Shell, place: Place, query: dict[str, str]) -> Content:
         what = "No promise was found broken."
         if report.verdict == "unknown":
             what = "No promise was found broken, but not all that is needed to say so was recorded."
-        return [title("Violations", ask), notice(what, "the verdict line says what was checked")]
+        num = sum(check.verdict in ("ok", "violated") for check in report.checks)
+        checked = html.Span(
+            [
+                f"{count(num)} of {count(len(report.checks))} checks could be made. ",
+                dcc.Link("What was checked", href=address("run", run_id)),
+                " stands under the verdict on the timeline's page.",
+            ]
+        )
+        return [title("Violations", ask), notice(what, checked)]
     cut = f"the first {count(MOST)}" if table.num_rows > MOST else count(len(rows))
     return [
         title("Violations", html.Span(f"{cut}, certain ones first", className="cs-dim"), ask),
-        grid(rows, _COLUMNS, label="violations", options={"tooltipShowDelay": 300}),
+        grid(rows, _columns(rows), label="violations", options={"tooltipShowDelay": 300}),
     ]
+
+
+def _columns(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    varied = {name for name in _ONLY_IF_VARIED if len({row[name] for row in rows}) > 1}
+    said = {name for name in ("inferred",) if any(row[name] for row in rows)}
+    return [c for c in _COLUMNS if c["field"] not in _ONLY_IF_VARIED or c["field"] in varied | said]
 
 
 def _row(run_id: str, row: dict[str, Any], created_ns: int) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ASSETS = Path(__file__).parents[3] / "dashboard" / "assets"
-SHEETS = sorted(ASSETS.glob("*.css"))  # the order in which pages load them: the last one holds
+THEME = ASSETS / "theme.css"
 REGIMES = ("regime-strong", "regime-causal", "regime-eventual")
 # What a cone's loss does to linear RGB (Machado, Oliveira, Fernandes 2009, severity 1).
 VISION = {
@@ -67,12 +67,32 @@ def tokens(theme: str) -> dict[str, str]:
     found: dict[str, str] = {}
     wanted = [":root"] if theme == "light" else [":root", ':root[data-theme="dark"]']
     for selector in wanted:
-        for sheet in SHEETS:
-            text = re.sub(r"/\*.*?\*/", "", sheet.read_text(encoding="utf-8"), flags=re.DOTALL)
-            for chosen, body in re.findall(r"([^{}]+)\{([^{}]*)\}", text):
-                if chosen.strip() == selector:
-                    found |= dict(re.findall(r"--([\w-]+):\s*(#[0-9a-fA-F]{6})\b", body))
+        for chosen, body in rules(THEME):
+            if chosen == selector:
+                found |= dict(re.findall(r"--([\w-]+):\s*(#[0-9a-fA-F]{6})\b", body))
     return found
+
+
+def rules(sheet: Path) -> list[tuple[str, str]]:
+    """(selector, body) of each rule."""
+    text = re.sub(r"/\*.*?\*/", "", sheet.read_text(encoding="utf-8"), flags=re.DOTALL)
+    return [(s.strip(), body) for s, body in re.findall(r"([^{}]+)\{([^{}]*)\}", text)]
+
+
+def test_tokens_are_said_in_one_place():
+    for sheet in ASSETS.glob("*.css"):
+        if sheet != THEME:
+            said = [
+                s for s, body in rules(sheet) if ":root" in s and re.search(r"(^|;)\s*--", body)
+            ]
+            assert said == [], sheet.name
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("lane", ["waited", "caused"])
+def test_a_busy_lane_stands_out_from_the_page(theme, lane):
+    known = tokens(theme)
+    assert contrast(known[lane], known["bg-raised"]) >= 3
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -20,7 +20,7 @@ CASES = [
     ("percent(0.111, '281 GPU-h')", "11.1% of 281 GPU-h"),
     ("percent(0.9999999)", ">99.9%"),
     ("percent(1e-7)", "<0.01%"),
-    ("duration(0)", "0 ns"),
+    ("duration(0)", "0 s"),
     ("duration(850)", "850 ns"),
     ("duration(12345678)", "12.3 ms"),
     ("duration(999999999)", "1 s"),

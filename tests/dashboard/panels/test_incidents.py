@@ -81,3 +81,15 @@ def test_nothing_to_look_at_says_what_was_checked(act, clean):
     text = a.page.locator(".cr-list").inner_text()
     assert f"0 violations in {len(done)} checks" in text
     assert f"{max(c['num_checked'] for c in done):,} rows" in text
+
+
+def test_the_keys_stay_within_the_filter(act, kill_one):
+    a = act(kill_one)
+    first, second = story_of(a)["incidents"][:2]
+    a.page.get_by_label("Filter incidents").fill(second["kind"])
+    a.set(sel=None)
+    a.page.evaluate("() => document.activeElement.blur()")
+    for _ in range(3):
+        a.page.keyboard.press(".")
+        assert a.view("sel") == (second["sel"] or f"incident:{second['id']}")
+    assert first["kind"] != second["kind"]

@@ -1,14 +1,7 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import os
-import shutil
-import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -21,9 +14,8 @@ from dashboard.shell.context import Shell
 from dashboard.shell.replay import ReplaySql, ReplayStore
 from dashboard.story import sources_of_store, sources_of_trace
 from tests.collector.web.stores import EchoSql, MemoryStore
+from tests.serving import replayed, started
 
-ROOT = Path(__file__).parents[3]
-MAIN = "from dashboard.commands import main; raise SystemExit(main())"
 LIMIT_S = 60
 
 
@@ -73,41 +65,6 @@ def empty(tmp_path):
     return app
 
 
-class Command:
-    """A ``cascade`` verb that serves, as a process of its own."""
-
-    def __init__(self, *words):
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", MAIN, *map(str, words)],
-            env=os.environ | {"PYTHONPATH": str(ROOT), "DISPLAY": ""},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        line = self.process.stdout.readline()
-        if not line:
-            raise AssertionError(self.process.communicate(timeout=LIMIT_S)[1])
-        self.ready = json.loads(line)
-        self.url = self.ready["url"]
-        self.base = self.url.partition("/dash/")[0]
-
-    def stop(self, number=signal.SIGINT):
-        self.process.send_signal(number)
-        out, err = self.process.communicate(timeout=LIMIT_S)
-        return self.process.returncode, out, err
-
-
-@contextlib.contextmanager
-def started(*words):
-    command = Command(*words)
-    try:
-        yield command
-    finally:
-        if command.process.poll() is None:
-            command.process.kill()
-        command.process.communicate()
-
-
 @pytest.fixture
 def start():
     """Starts a verb that serves; ended with the test."""
@@ -118,20 +75,11 @@ def start():
 @pytest.fixture(scope="module")
 def replaying():
     """``cascade replay kill-one`` as a process."""
-    with started("replay", "kill-one", "--port", 0, "--no-open", "--json") as command:
+    with replayed("kill-one") as command:
         yield command
 
 
-@pytest.fixture(scope="module")
-def browser():
+@pytest.fixture
+def browser(chromium):
     """Chromium without a screen."""
-    sync_api = pytest.importorskip("playwright.sync_api")
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    if path is None:
-        pytest.skip("no chromium here")
-    with sync_api.sync_playwright() as playwright:
-        launched = playwright.chromium.launch(
-            executable_path=path, args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield launched
-        launched.close()
+    return chromium

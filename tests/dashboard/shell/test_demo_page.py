@@ -10,7 +10,7 @@ import sys
 import httpx
 import pytest
 
-from tests.dashboard.shell.conftest import MAIN, ROOT
+from tests.serving import MAIN, ROOT
 
 
 @pytest.mark.chaos

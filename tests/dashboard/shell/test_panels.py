@@ -12,7 +12,8 @@ from collector.trace.samples import sample_traces
 from dashboard import panels
 from dashboard.shell.pages.waits import with_layout
 from dashboard.story import sources_of_trace
-from tests.dashboard.shell.conftest import ROOT, judged
+from tests.dashboard.shell.conftest import judged
+from tests.serving import ROOT
 
 PANELS = discover(panels)
 THEME = (ROOT / "dashboard" / "assets" / "theme.css").read_text()

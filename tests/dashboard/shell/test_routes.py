@@ -13,7 +13,7 @@ import pytest
 from dashboard.shell.paths import address
 from tests.collector.traces import make_meta
 from tests.collector.web.asgi import JSON, ask
-from tests.dashboard.shell.conftest import ROOT
+from tests.serving import ROOT
 
 CALLBACK = "/dash/_dash-update-component"
 SAME = ("sec-fetch-site", "same-origin")

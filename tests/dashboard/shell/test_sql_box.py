@@ -11,7 +11,7 @@ from dashboard.shell import sql_answer
 from dashboard.shell.examples import EXAMPLES
 from dashboard.shell.replay import ReplaySql
 from dashboard.shell.sql_answer import Refused, Shown, ask
-from tests.dashboard.shell.conftest import ROOT
+from tests.serving import ROOT
 
 
 @pytest.fixture(scope="module")

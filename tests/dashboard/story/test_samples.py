@@ -100,7 +100,7 @@ def test_what_is_said(sample):
         return
     assert story.verdict.sentence == (
         "No promise was broken. One rank died at 2.6 s; the others went on in CAUSAL for 232 ms, "
-        "paid 2 debts and are back in STRONG."
+        "settled 1 debt, wrote off 1 and are back in STRONG."
     )
     (one,) = excursions
     assert one.sentence == (

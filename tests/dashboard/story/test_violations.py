@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import pytest
 
 from analyzer import analyze
 from analyzer.codes import NEVER_VIOLATED
+from dashboard.story.violations import _places
 from tests.analyzer.stories.every import STORIES
 from tests.dashboard.story.kit import story_of, trace_of
 from tests.story import Story
@@ -58,3 +61,12 @@ def test_many_of_one_code_are_one_incident_and_capped(tmp_path):
 def test_one_is_one(tmp_path):
     story = story_of(trace_of(many(1), tmp_path / "t"))
     assert story.verdict.sentence.startswith("One promise was broken, at 0.0 s: ")
+
+
+@pytest.mark.parametrize("reported", range(9))
+def test_the_reported_row_is_always_a_step(reported):
+    witness = [{"rank": 0, "incarnation": 0, "seq": seq} for seq in range(9)]
+    violation = Mock(rank=0, incarnation=0, seq=reported, witness=witness)
+    places = _places(violation)
+    assert reported in places and {0, 8} <= set(places)
+    assert len(places) == len(set(places)) == 5 and places == sorted(places)

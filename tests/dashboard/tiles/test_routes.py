@@ -55,6 +55,7 @@ def test_a_tile(app):
     waited, caused, gpu = head["layers"]
     assert waited == {
         "lane": "waited", "dtype": "uint8", "rows": [0, 1], "cols": 8, "offset": 0, "code": "sqrt",
+        "peers": 1,
     }  # fmt: skip
     assert list(data[:16]) == [0, 255, 255, 255, 255, 0, 0, 0] + [0] * 8
     assert list(data[caused["offset"] :][:16]) == [0] * 8 + [0, 255, 255, 255, 255, 0, 0, 0]

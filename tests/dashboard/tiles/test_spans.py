@@ -116,3 +116,9 @@ def test_an_empty_row_is_zero():
     assert Row().begin == Row().end == 0
     assert Spans(union=True).draw([0], pixel_bounds(0, 10, 5)).tolist() == [[0] * 5]
     assert Spans(union=True).sums(0, 10) == {}
+
+
+def test_a_pixel_that_several_fill_is_full_only_when_all_of_them_do():
+    lane = brute.lane([[(0, 0, 100), (0, 0, 100), (0, 100, 200)]], union=False)
+    drawn = lane.draw([0], pixel_bounds(0, 400, 4), 2)
+    assert drawn.tolist() == [[255, brute.code(1, 2), 0, 0]]

@@ -1,0 +1,176 @@
+"""A live job's page under load: from a row's acknowledgement to its mark on the canvas.
+
+Sixteen clients send the recorded mix as fast as they can to ``cascade serve``; the run's page is open in
+Chromium and follows. Another client sends one committed transition every second or so, of a rank of its
+own and with the newest time of all. It is on screen with the first frame whose story has its epoch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from benchmarks import _collector, _harness
+from benchmarks._browser import chromium, page_of, wait_for
+from benchmarks._load import Failed, HttpClient, Load, Sent
+from benchmarks._rows import Host, Record, meta_of, request_of, sample
+from benchmarks._stats import median, p95
+from cascade_runtime.vocabulary.schema import EVENT_TABLES
+from collector.wire.batch import MSGPACK
+
+LIMIT_S = 1.0
+TARGET = f"p95 under {LIMIT_S:.0f} s"
+NUM_CLIENTS = 16
+BATCH_ROWS = 500
+SECONDS = 20.0
+QUICK_SECONDS = 3.0
+WARM_UP_S = 3.0
+EVERY_S = 0.7
+MAX_RATE = 200_000
+RUN_ID = _collector.RUN_ID
+FIRST_EPOCH = 1_000_000
+PATIENCE_S = 30.0
+_SEEN = """(epoch) => {
+  const frame = window.bench.frames.find((one) => one.epoch >= epoch);
+  return frame ? (window.bench.origin + frame.seen) / 1000 : null;
+}"""
+
+
+@dataclass
+class Round:
+    """One run: seconds from acknowledgement to frame, and the load meanwhile."""
+
+    lags_s: list[float] = field(default_factory=list)
+    sent: Sent = field(default_factory=Sent)
+    load_was_on: bool = True
+
+
+class Marked:
+    """A rank of its own that does nothing but walk to another epoch."""
+
+    def __init__(self) -> None:
+        found = (item.record for item in sample().items if item.record[0] == "transitions")
+        names = [column.name for column in EVENT_TABLES["transitions"].columns]
+        self._at = {name: number + 1 for number, name in enumerate(names)}
+        self._like: Record = next(r for r in found if r[self._at["phase"]] == "committed")
+        self._num = 0
+
+    def next(self) -> tuple[bytes, int]:
+        """A request with one committed transition, and its epoch."""
+        epoch = FIRST_EPOCH + self._num
+        row = list(self._like)
+        new = {"run_id": RUN_ID, "rank": NUM_CLIENTS * sample().num_actors, "incarnation": 0}
+        new |= {"seq": self._num, "wall_ns": time.time_ns(), "epoch": epoch - 1, "new_epoch": epoch}
+        for name, value in new.items():
+            row[self._at[name]] = value
+        self._num += 1
+        return request_of(MSGPACK, [row]), epoch
+
+
+def one(load: Load, browser: Any, seconds: float, parent: Path) -> Round:
+    """One run on a new data folder."""
+    folder = Path(tempfile.mkdtemp(prefix="bench-lag-", dir=parent))
+    try:
+        with _collector.Collector(folder / "data") as server:
+            server.put_meta(RUN_ID, meta_of(RUN_ID, NUM_CLIENTS))
+            client = HttpClient(server.address)
+            send(
+                client, request_of(MSGPACK, Host(RUN_ID, NUM_CLIENTS + 1).take(BATCH_ROWS).records)
+            )
+            with page_of(browser, f"{server.url}/dash/run/{RUN_ID}") as page:
+                wait_for(page, "() => window.bench.frames.length > 0")
+                found = under_load(load, server.address, client, page, seconds)
+            client.close()
+            server.stop()
+        return found
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def under_load(
+    load: Load, address: tuple[str, int], client: HttpClient, page: Any, seconds: float
+) -> Round:
+    """Send marked rows while the load is on."""
+    marked, found = Marked(), Round()
+    begin = time.monotonic()
+    load.start(address, seconds + WARM_UP_S)
+    page.wait_for_timeout(WARM_UP_S * 1000)
+    acked: list[tuple[int, float]] = []
+    while time.monotonic() < begin + WARM_UP_S + seconds:
+        request, epoch = marked.next()
+        send(client, request)
+        acked.append((epoch, time.time()))
+        # The page may still be at work on the last one: the next goes out all the same.
+        page.wait_for_timeout(EVERY_S * 1000)
+    found.sent = load.result()
+    found.load_was_on = found.sent.end >= begin + WARM_UP_S + seconds - 0.5
+    for epoch, at in acked:
+        found.lags_s.append(float(wait_for(page, _SEEN, epoch)) - at)
+    return found
+
+
+def send(client: HttpClient, request: bytes) -> None:
+    """Send until it is taken.
+
+    Raises:
+        Failed: it is refused.
+    """
+    until = time.monotonic() + PATIENCE_S
+    while (status := client.ask(request)) in (429, 503) and time.monotonic() < until:
+        time.sleep(0.02)
+    if status != 200:
+        raise Failed(f"a marked row was answered with {status}: {client.body[:300]!r}")
+
+
+def main(argv: list[str]) -> int:
+    options = _harness.parser(__doc__)
+    options.add_argument("--seconds", type=float, default=SECONDS, help="of a run")
+    options.add_argument("--dir", type=Path, default=Path(tempfile.gettempdir()), help="where to")
+    args = _harness.parse(options, argv)
+    return _harness.report(judge(measure(args)), args, argv)
+
+
+def measure(args: argparse.Namespace) -> list[Round]:
+    """The rounds."""
+    seconds = QUICK_SECONDS if args.quick else args.seconds
+    num_rows = MAX_RATE * (seconds + WARM_UP_S) / (4 if args.quick else 1)
+    num_batches = int(num_rows / NUM_CLIENTS / BATCH_ROWS) + 1
+    sizes = (MSGPACK, NUM_CLIENTS, num_batches, BATCH_ROWS)
+    with Load(_collector.queues, sizes, HttpClient) as load, chromium() as browser:
+        load.ready()
+        rounds = 1 if args.quick else args.repeats
+        return [one(load, browser, seconds, args.dir) for _ in range(rounds)]
+
+
+def judge(found: list[Round]) -> _harness.Result:
+    """p95 over all marked rows; void without load."""
+    lags = [lag for one_round in found for lag in one_round.lags_s]
+    void = not lags or not all(one_round.load_was_on for one_round in found)
+    rate = sum(r.sent.num_rows for r in found) / max(sum(r.sent.seconds for r in found), 1e-9)
+    figure = round(p95(lags), 3) if lags else None
+    notes = [f"{len(lags)} marked rows, while {rate:.0f} rows a second came in"]
+    if lags:
+        notes.append(f"median {median(lags):.2f} s, longest {max(lags):.2f} s")
+    if void:
+        notes.append("void: the load ended before the marked rows did, or none was sent")
+    return _harness.Result(
+        name="live_lag",
+        figure={"p95": figure},
+        unit="s from acknowledgement to the frame with the row's mark",
+        target={"p95": LIMIT_S},
+        holds=figure is not None and figure < LIMIT_S and not void,
+        spread={"p95": sorted(round(p95(r.lags_s), 3) for r in found if r.lags_s)},
+        notes=notes,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

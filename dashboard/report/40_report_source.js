@@ -1,0 +1,108 @@
+/* Cascade.ReportSource: a run as its report file holds it; answers what Cascade.ServerSource answers. */
+"use strict";
+
+Cascade.ReportSource = class ReportSource {
+  /** Reads the file's blocks. Throws Cascade.Problem when they cannot be read. */
+  static async open() {
+    const [head, regimes, states, tiles] = await Promise.all([
+      Cascade.unpack.json("story"), Cascade.unpack.bytes("regimes"), Cascade.unpack.bytes("states"), Cascade.unpack.bytes("tiles"),
+    ]);
+    return new ReportSource(head, regimes, states, tiles);
+  }
+
+  constructor(head, regimes, states, tiles) {
+    this.head = head;
+    this.told = { ...head.story, regimes: Cascade.unpack.regimes(regimes, head.regimes) };
+    this.run_id = this.told.run.run_id;
+    this.isLive = false;
+    this.tiles = new Cascade.HeldTiles(head.tiles, tiles);
+    this.states = new Cascade.HeldState(this.told, head.states, states);
+  }
+
+  async story() {
+    return this.told;
+  }
+
+  async pulse() {
+    const { version, t1_ns, run } = this.told;
+    return {
+      version, tiles_version: this.head.tiles.version, t1_ns, state: run.state, num_rows: run.num_rows,
+      rows_per_s: 0, last_row_age_s: null, building: null,
+    };
+  }
+
+  async state(t) {
+    return this.states.at(Math.round(t));
+  }
+
+  async tile(a, b, w, lanes, ranks) {
+    return this.tiles.tile(Math.round(a), Math.round(b), w, lanes, ranks);
+  }
+
+  /** A window by rank: regimes as exact as the file's, waits as its columns tell (`about`). */
+  async window(a, b) {
+    const { told, tiles } = this;
+    const isWhole = a <= 0 && b >= told.t1_ns && told.waits !== null;
+    const [waited, caused] = ["waited", "caused"].map((lane) => (
+      isWhole ? new Map(told.waits.by_rank.map((row) => [row.rank, row[`${lane}_s`]])) : tiles.seconds(lane, a, b)));
+    const { by_rank, whole } = this.regimeTimes(a, b);
+    return {
+      about: !isWhole,
+      without: ["gpu", "cpu"],
+      note: `${isWhole ? "" : `Waits are about right: this file holds ${Cascade.format.duration(tiles.column_ns)} a column. `}`
+        + "GPU and CPU by rank are not in this file; cascade replay TRACE has them where they were measured.",
+      by_rank: told.ranks.map((rank) => ({
+        rank, waited_s: waited.get(rank) || 0, caused_s: caused.get(rank) || 0, regimes: shares(by_rank.get(rank) || [0, 0, 0]),
+        gpu_median: null, gpu_min: null, cpu_median: null,
+      })),
+      regime_share: shares(whole),
+      source: told.waits ? told.waits.source : null,
+    };
+
+    function shares(times) {
+      const sum = times.reduce((x, y) => x + y, 0);
+      return Object.fromEntries(times.map((time, i) => [Cascade.REGIMES[i], time / sum]).filter(([, share]) => share > 0));
+    }
+  }
+
+  regimeTimes(a, b) {
+    const { rank, regime, start_ns, end_ns } = this.told.regimes;
+    const by_rank = new Map();
+    const whole = [0, 0, 0];
+    for (let i = 0; i < rank.length; i += 1) {
+      const length = Math.min(end_ns[i], b) - Math.max(start_ns[i], a);
+      if (length <= 0) continue;
+      if (!by_rank.has(rank[i])) by_rank.set(rank[i], [0, 0, 0]);
+      by_rank.get(rank[i])[regime[i]] += length;
+      whole[regime[i]] += length;
+    }
+    return { by_rank, whole };
+  }
+
+  /** What a lane says when a pixel is shorter than what is held; "" when it is not. */
+  coarse(pixel_ns) {
+    const { column_ns } = this.tiles;
+    if (pixel_ns >= column_ns * 0.999) return "";
+    return `this file holds ${Cascade.format.duration(column_ns)} a column; cascade replay TRACE zooms further`;
+  }
+
+  /** Sentences on what is in the file and what is not. */
+  limits() {
+    const { format, plural } = Cascade;
+    const { told, tiles, head } = this;
+    const { regimes } = head;
+    const said = [
+      `Waits, GPU and CPU are held in ${format.count(tiles.cols)} columns of ${format.duration(tiles.column_ns)}; cascade replay TRACE zooms further.`,
+      `Step and seq of each rank are held every ${format.duration(head.states.every_ns)}. Clocks, updates in flight, and GPU and CPU of single ranks are not in this file.`,
+    ];
+    if (regimes.unit_ns > 1) said.push(`Times of regimes are rounded to ${format.duration(regimes.unit_ns)}.`);
+    if (regimes.merged_ns) {
+      said.push(`Inside stretches of ${format.duration(regimes.merged_ns)} only the time in each regime is held, not its order (${plural(regimes.num_merged, "interval")} fewer); no excursion is left out.`);
+    }
+    if (told.verdict.num_violations > told.violations.length) {
+      said.push(`${format.count(told.violations.length)} of ${plural(told.verdict.num_violations, "violation")} are in this file; cascade analyze TRACE lists all.`);
+    }
+    if (told.num_marks > told.marks.length) said.push(`${format.count(told.marks.length)} of ${plural(told.num_marks, "mark")} are in this file, errors first.`);
+    return said;
+  }
+};
