@@ -16,8 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import httpx
-
 from benchmarks import _collector, _harness
 from benchmarks._browser import chromium, page_of, wait_for
 from benchmarks._load import Failed, HttpClient, Load, Sent
@@ -65,14 +63,18 @@ class Marked:
 
     def next(self) -> tuple[bytes, int]:
         """A request with one committed transition, and its epoch."""
-        epoch = FIRST_EPOCH + self._num
-        row = list(self._like)
-        new = {"run_id": RUN_ID, "rank": NUM_CLIENTS * sample().num_actors, "incarnation": 0}
-        new |= {"seq": self._num, "wall_ns": time.time_ns(), "epoch": epoch - 1, "new_epoch": epoch}
-        for name, value in new.items():
-            row[self._at[name]] = value
+        row, epoch = self.row(self._num, time.time_ns()), FIRST_EPOCH + self._num
         self._num += 1
         return request_of(MSGPACK, [row]), epoch
+
+    def row(self, number: int, wall_ns: int) -> Record:
+        """The transition of that number."""
+        row, epoch = list(self._like), FIRST_EPOCH + number
+        new = {"run_id": RUN_ID, "rank": NUM_CLIENTS * sample().num_actors, "incarnation": 0}
+        new |= {"seq": number, "wall_ns": wall_ns, "epoch": epoch - 1, "new_epoch": epoch}
+        for name, value in new.items():
+            row[self._at[name]] = value
+        return row
 
 
 def one(load: Load, browser: Any, seconds: float, parent: Path) -> Round:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -10,6 +10,11 @@ from cascade_runtime.vocabulary.errors import BadTrace
 from cascade_runtime.vocabulary.events import SCHEMA_VERSION
 from cascade_runtime.vocabulary.fault import FaultEvent
 from cascade_runtime.vocabulary.regime import Regime
+
+
+MAX_WORLD_SIZE = 100_000
+"""Ranks and agents of the largest job that is read. Every one that left no row is told by name, so a
+made-up number must not cost memory."""
 
 
 class PolicyRow(msgspec.Struct, frozen=True, rename={"from_regime": "from", "to_regime": "to"}):
@@ -38,7 +43,7 @@ class TraceMeta(msgspec.Struct, kw_only=True, omit_defaults=False):
     schema_version: int
     run_id: str
     name: str
-    world_size: int
+    world_size: Annotated[int, msgspec.Meta(ge=0, le=MAX_WORLD_SIZE)]
     mode: Literal["enforce", "observe", "imported"]
     policy: PolicyTable | None
     created_ns: int

@@ -41,6 +41,16 @@ class Asking:
                 self._last_s = time.monotonic()
                 self._changed.notify_all()
 
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Around a question whose answer nobody waits for: new rows are made ready for the next one,
+        and nothing gives way to it.
+        """  # noqa: D205
+        try:
+            yield
+        finally:
+            self._last_s = time.monotonic()
+
     @property
     def lately(self) -> bool:
         """True while somebody asks or did so a short time ago."""

@@ -166,10 +166,23 @@ class EventStore(Protocol):
         """
         ...
 
-    def query(self, sql: str, run_id: str | None = None) -> Any:
+    def is_published(self, run_id: str) -> bool:
+        """True when the run's trace folder holds all that is stored of it; cheap.
+
+        Raises:
+            NoSuchRun.
+        """
+        ...
+
+    def query(self, sql: str, run_id: str | None = None, *, background: bool = False) -> Any:
         """Trusted SQL over hot and sealed rows as of now: a pyarrow.Table.
 
         For our own pages; a stranger's SQL goes to collector.sql.
+
+        Args:
+            sql: one statement.
+            run_id: the run that it is about; every run when not given.
+            background: nobody waits for the answer, so rows that come in do not give way to it.
 
         Raises:
             NoSuchRun; BadUsage: the statement fails.

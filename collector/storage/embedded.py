@@ -165,11 +165,15 @@ class EmbeddedStore:
         """See EventStore."""
         return _summary(self._catalog.find(run_id))
 
-    def query(self, sql: str, run_id: str | None = None) -> pa.Table:
+    def is_published(self, run_id: str) -> bool:
+        """See EventStore."""
+        return not self._catalog.find(run_id).has_news
+
+    def query(self, sql: str, run_id: str | None = None, *, background: bool = False) -> pa.Table:
         """See EventStore."""
         self._check_open()
         runs = self._catalog.all() if run_id is None else [self._catalog.find(run_id)]
-        with self._asking.question():
+        with self._asking.reading() if background else self._asking.question():
             return self._live_sql.query(runs, sql)
 
     def publish(self, run_id: str | None = None) -> None:

@@ -12,7 +12,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 
 from starlette.types import Scope
 
@@ -71,9 +70,11 @@ class Sessions:
             TooManyTries: 10 wrong ones came from there within a minute.
         """
         with self._lock:
-            self._check_tries(caller)
             may = self._tokens.may(token)
             if may is None or "read" not in may:
+                # Not before: the right token comes in also while somebody at the same address
+                # (behind one proxy, say) tries others.
+                self._check_tries(caller)
                 self._tries.setdefault(caller, []).append(self._clock())
                 while len(self._tries) > _CALLERS:
                     self._tries.popitem(last=False)
@@ -125,13 +126,14 @@ class Sessions:
 
 def session_id(scope: Scope) -> str | None:
     """The id in a request's cookie; None when there is none, or more than one."""
-    found: list[str] = []
-    for text in _values(scope["headers"], b"cookie"):
-        try:
-            cookie = SimpleCookie(text)
-        except CookieError:
-            return None
-        found += [cookie[COOKIE].value] if COOKIE in cookie else []
+    # By hand: http.cookies stops without a word at the first cookie that it does not like, and those of
+    # every other server on this host's ports come along.
+    pairs = [
+        pair.strip().partition("=")
+        for text in _values(scope["headers"], b"cookie")
+        for pair in text.split(";")
+    ]
+    found = [value.strip() for name, _, value in pairs if name.strip() == COOKIE]
     return found[0] if len(found) == 1 else None
 
 

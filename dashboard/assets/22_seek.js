@@ -10,6 +10,11 @@ Cascade.seek = (() => {
     return at < 0 ? [sel || "", ""] : [sel.slice(0, at), sel.slice(at + 1)];
   }
 
+  const walkId = (walk) => walk.id ?? `${walk.group}:${walk.epoch}`;
+
+  /** The name a walk is selected by. Of several sides of one epoch each has its own. */
+  const walkSel = (walk) => `walk:${walkId(walk)}`;
+
   /** What a selection names: {kind, item, at_ns, a, b}, or null when the story has no such thing. */
   function find(story, sel) {
     if (!story || !sel) return null;
@@ -21,9 +26,7 @@ Cascade.seek = (() => {
       return around(kind, item, item.at_ns, Math.min(...times), Math.max(...times));
     }
     if (kind === "walk") {
-      const cut = id.lastIndexOf(":");
-      const [group, epoch] = [id.slice(0, cut), Number(id.slice(cut + 1))];
-      const item = story.walks.find((walk) => walk.group === group && walk.epoch === epoch);
+      const item = story.walks.find((walk) => walkId(walk) === id);
       return item ? around(kind, item, item.at_ns, item.at_ns, item.at_ns, 1e9) : null;
     }
     if (kind === "incident") {
@@ -64,7 +67,7 @@ Cascade.seek = (() => {
     if (next === undefined) return false;
     const walk = view.story.walks.find((one) => one.at_ns === next && one.group === view.group);
     view.seek(next);
-    view.set({ sel: `walk:${walk.group}:${walk.epoch}` });
+    view.set({ sel: walkSel(walk) });
     return true;
   }
 
@@ -115,5 +118,5 @@ Cascade.seek = (() => {
     } else view.whole();
   }
 
-  return { find, moments, transition, incidentSel, select, step, open };
+  return { find, moments, transition, walkSel, incidentSel, select, step, open };
 })();

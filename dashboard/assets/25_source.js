@@ -74,6 +74,11 @@ Cascade.ServerSource = (() => {
       return this.lastStory;
     }
 
+    /** The wall clock that times count from, as text; "" before there is a story. */
+    get t0() {
+      return this.lastStory ? this.lastStory.t0_ns : "";
+    }
+
     async pulse() {
       return (await this.ask("pulse")).json();
     }
@@ -85,14 +90,15 @@ Cascade.ServerSource = (() => {
     /** Arrays behind the busy lanes for [a, b] in w pixels; lanes: names; ranks: list or null (all). */
     async tile(a, b, w, lanes, ranks, { signal } = {}) {
       const parameters = {
+        t0: this.t0 || null, // a live run's may move, and what was asked for then lies elsewhere
         a: Math.round(a), b: Math.round(b), w, lanes: lanes.join(","), ranks: ranks ? ranges(ranks) : null,
       };
       return decodeTile(await (await this.ask("tile", parameters, { signal })).arrayBuffer());
     }
 
-    /** Exact numbers of a window. */
-    async window(a, b, { signal } = {}) {
-      return (await this.ask("window", { a: Math.round(a), b: Math.round(b) }, { signal })).json();
+    /** Exact numbers of a window; regimes are those of one group. */
+    async window(a, b, { signal, group } = {}) {
+      return (await this.ask("window", { a: Math.round(a), b: Math.round(b), group }, { signal })).json();
     }
   }
 

@@ -4,54 +4,6 @@
 Cascade.lookup = (() => {
   const kept = new WeakMap();
 
-  /** In a live run the last interval of a rank that is still there goes on to the newest row of all: its
-   * own next row is only due, and a rank that is overdue is listed as silent. */
-  function goingOn(story) {
-    const { regimes } = story;
-    if (story.run.state !== "live") return regimes;
-    const here = new Map(story.actors.filter((x) => x.kind === "rank" && x.end === null).map((x) => [x.rank, x]));
-    const end_ns = [...regimes.end_ns];
-    for (const group of story.groups) {
-      for (const [rank, [, end]] of Cascade.rankRanges(regimes, group)) {
-        const life = here.get(rank);
-        if (life && regimes.incarnation[end - 1] === life.incarnation && end_ns[end - 1] >= life.last_ns) {
-          end_ns[end - 1] = Math.max(end_ns[end - 1], story.t1_ns);
-        }
-      }
-    }
-    return { ...regimes, end_ns };
-  }
-
-  /** The story's regime columns with silent stretches cut out: silence is no regime. */
-  function heard(story) {
-    const { silent } = story;
-    const regimes = goingOn(story);
-    if (!silent.length) return regimes;
-    const cuts = new Map();
-    for (const one of silent) {
-      if (!cuts.has(one.rank)) cuts.set(one.rank, []);
-      cuts.get(one.rank).push([one.from_ns, one.to_ns ?? Infinity]);
-    }
-    const kept_rows = Object.fromEntries(Object.keys(regimes).map((name) => [name, []]));
-    const keep = (i, start, end) => {
-      if (end <= start) return;
-      for (const name of Object.keys(kept_rows)) kept_rows[name].push(regimes[name][i]);
-      kept_rows.start_ns[kept_rows.start_ns.length - 1] = start;
-      kept_rows.end_ns[kept_rows.end_ns.length - 1] = end;
-    };
-    for (let i = 0; i < regimes.rank.length; i += 1) {
-      let start = regimes.start_ns[i];
-      const end = regimes.end_ns[i];
-      for (const [from, to] of (cuts.get(regimes.rank[i]) || []).sort((x, y) => x[0] - y[0])) {
-        if (to <= start || from >= end) continue;
-        keep(i, start, from);
-        start = Math.max(start, to);
-      }
-      keep(i, start, end);
-    }
-    return kept_rows;
-  }
-
   /** Steps of what is open: times, number of debts and of updates in flight from each time on. */
   function debtSteps(story) {
     const changes = [];
@@ -96,7 +48,7 @@ Cascade.lookup = (() => {
   class Lookup {
     constructor(story) {
       this.story = story;
-      this.regimes = heard(story);
+      this.regimes = story.regimes; // silence is cut out of them already
       this.debts = debtSteps(story);
       this.lives = new Map();
       this.hosts = new Map();
@@ -153,7 +105,9 @@ Cascade.lookup = (() => {
     absence(rank, t) {
       const lives = this.lives.get(rank) || [];
       if (!lives.length) return "never sent a row";
-      if (this.story.silent.some((x) => x.rank === rank && x.from_ns <= t && t < (x.to_ns ?? Infinity))) return "silent";
+      const here = lives.filter((life) => life.first_ns <= t).sort((x, y) => y.incarnation - x.incarnation)[0];
+      const is = (x) => x.rank === rank && x.incarnation === here.incarnation && x.from_ns <= t && t < (x.to_ns ?? Infinity);
+      if (here && this.story.silent.some(is)) return "silent";
       const before = lives.filter((life) => life.last_ns <= t).sort((x, y) => y.last_ns - x.last_ns)[0];
       if (!before) return "not there yet";
       return before.end ? `left (${before.end})` : "no row";

@@ -128,7 +128,8 @@ Cascade.lanes.MarksLane = (() => {
 
     walkOf(mark) {
       const { story } = this.timeline;
-      return story.walks.find((walk) => walk.epoch === mark.epoch && walk.at_ns === mark.at_ns)
+      return story.walks.find((walk) => walk.epoch === mark.epoch && walk.at_ns === mark.at_ns && walk.sentence === mark.sentence)
+        || story.walks.find((walk) => walk.epoch === mark.epoch && walk.at_ns === mark.at_ns)
         || story.walks.find((walk) => walk.epoch === mark.epoch) || null;
     }
 
@@ -137,7 +138,7 @@ Cascade.lanes.MarksLane = (() => {
       const { story } = this.timeline;
       if (mark.kind === "transition") {
         const walk = this.walkOf(mark);
-        if (walk) return `walk:${walk.group}:${walk.epoch}`;
+        if (walk) return Cascade.seek.walkSel(walk);
       }
       if (mark.kind === "violation") {
         const found = story.violations.find((one) => one.at_ns === mark.at_ns && one.rank === mark.rank);

@@ -130,10 +130,15 @@ Cascade.lanes.BusyLane = class BusyLane extends Cascade.lanes.Lane {
     return { median: value("median"), p10: value("p10"), p90: value("p90"), min: value("min"), num: value("num") };
   }
 
+  /** Several threads of a process can be busy at once; the lane ends at 100%. */
+  percent(value) {
+    return this.name === "cpu" && value >= 100 ? "100% or more" : `${value}%`;
+  }
+
   note(t) {
     if (!this.isMeasured) return "";
     const now = this.at(t);
-    return now ? `median ${now.median}%, lowest ${now.min}%` : "";
+    return now ? `median ${this.percent(now.median)}, lowest ${this.percent(now.min)}` : "";
   }
 
   reading(t) {
@@ -141,7 +146,7 @@ Cascade.lanes.BusyLane = class BusyLane extends Cascade.lanes.Lane {
     const now = this.at(t);
     const samples = now && (now.num >= 254 ? "254 or more samples" : Cascade.plural(now.num, "sample"));
     const lines = now
-      ? [`median ${now.median}%, lowest ${now.min}%`, `80% of samples within ${now.p10}% to ${now.p90}% (${samples})`]
+      ? [`median ${this.percent(now.median)}, lowest ${this.percent(now.min)}`, `80% of samples within ${this.percent(now.p10)} to ${this.percent(now.p90)} (${samples})`]
       : ["no sample here"];
     const coarse = this.timeline.coarse();
     if (coarse) lines.push(coarse);

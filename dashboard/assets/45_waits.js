@@ -8,6 +8,33 @@ Cascade.lanes.WaitLane = class WaitLane extends Cascade.lanes.RowsLane {
     this.tip = name;
   }
 
+  get measured() {
+    return (this.timeline.story.measured || {}).waits || { state: "measured", why: "" };
+  }
+
+  get isMeasured() {
+    return this.measured.state !== "not_measured";
+  }
+
+  get notMeasured() {
+    return `not measured: ${this.measured.why || "no reason was given"}`;
+  }
+
+  height() {
+    return this.isMeasured || this.folded ? super.height() : this.titleHeight + 28;
+  }
+
+  draw(context, y) {
+    if (this.isMeasured) {
+      super.draw(context, y);
+      return;
+    }
+    this.drawTitle(context, y);
+    if (this.folded) return;
+    this.ground(context, y + this.titleHeight, 22);
+    this.words(context, y + this.titleHeight, 22, this.notMeasured);
+  }
+
   drawRows(context, top, first, end) {
     const { timeline } = this;
     const { left, plotWidth, rowHeight } = timeline;
@@ -26,6 +53,7 @@ Cascade.lanes.WaitLane = class WaitLane extends Cascade.lanes.RowsLane {
       context.drawImage(image, 0, first, layer.cols, end - first, x, top + first * rowHeight, width, height);
     }
     this.drawAbsence(context, top, first, end);
+    this.drawUnread(context, top, first, end, layers);
     context.restore();
     this.drawGaps(context, top, first, end);
     this.drawSums(context, top, first, end);
@@ -92,6 +120,20 @@ Cascade.lanes.WaitLane = class WaitLane extends Cascade.lanes.RowsLane {
     context.fill();
   }
 
+  /** Hatch where the run has rows that were not read for this lane yet: no wait there is not known. */
+  drawUnread(context, top, first, end, layers) {
+    if (!layers.length) return;
+    const { timeline } = this;
+    const { view, rowHeight, tokens } = timeline;
+    // What was judged was read to its end.
+    if (layers.some(({ tile }) => tile.source !== "provisional" || !Number.isFinite(tile.upto_ns))) return;
+    const from = Math.max(view.a, ...layers.map(({ tile }) => tile.upto_ns));
+    const to = Math.min(view.b, view.t1);
+    if (timeline.x(to) - timeline.x(from) < 1) return;
+    context.fillStyle = tokens.none;
+    context.fillRect(timeline.x(from), top + first * rowHeight, timeline.x(to) - timeline.x(from), (end - first) * rowHeight);
+  }
+
   /** The sum of the visible window, as a bar and, where there is room, in figures. */
   drawSums(context, top, first, end) {
     const { timeline } = this;
@@ -117,17 +159,19 @@ Cascade.lanes.WaitLane = class WaitLane extends Cascade.lanes.RowsLane {
 
   /** Over all ranks: "1.2 s in this window, by rank". */
   note() {
+    if (!this.isMeasured) return "";
     const sums = this.timeline.sums.of(this.name);
     if (!sums) return "";
     const total = sums.values.reduce((x, y) => x + y, 0);
     const { waits } = this.timeline.story;
     const source = waits && waits.source === "provisional" ? ", provisional" : "";
-    const coarse = this.timeline.coarse();
+    const coarse = [this.measured.why, this.timeline.coarse()].filter(Boolean).join("; ");
     return `${sums.exact ? "" : "about "}${Cascade.format.seconds(total)} in this window, all ranks together${source}${coarse && `; ${coarse}`}`;
   }
 
   reading(t, y) {
     const { timeline } = this;
+    if (!this.isMeasured) return { lines: [this.notMeasured], rank: null, sel: null };
     const r = this.rowAt(y);
     if (r < 0) return { lines: [this.note()].filter(Boolean), rank: null, sel: null };
     const row = timeline.rows[r];

@@ -19,8 +19,11 @@ Cascade.Tiles = class Tiles {
 
   /** What the timeline shows now. version: the pulse's tiles_version; other than before = ask anew. */
   want(a, b, w, lanes, ranks, version) {
+    const t0 = this.source.t0 || "";
+    if (t0 !== this.t0) this.kept = []; // they count from another moment
+    this.t0 = t0;
     const wanted = { a: Math.round(a), b: Math.round(b), w, lanes, ranks, version };
-    wanted.key = JSON.stringify([wanted.a, wanted.b, w, lanes, ranks, version]);
+    wanted.key = JSON.stringify([wanted.a, wanted.b, w, lanes, ranks, version, t0]);
     if (this.wanted && this.wanted.key === wanted.key) return;
     this.wanted = wanted;
     this.seen = { a, b };
@@ -45,12 +48,14 @@ Cascade.Tiles = class Tiles {
   }
 
   async ask({ a, b, w, lanes, ranks, version, key }) {
+    const { t0 } = this;
     const asking = { key, abort: new AbortController() };
     this.asking = asking;
     try {
       const tile = await this.source.tile(a, b, w, lanes, ranks, { signal: asking.abort.signal });
       if (this.stopped) return;
       this.failed = false;
+      if (t0 !== this.t0) return;
       this.keep({ ...tile, key, asked: version });
       this.changed();
     } catch (error) {
@@ -77,7 +82,7 @@ Cascade.Tiles = class Tiles {
     const span = b - a;
     for (const [from, to] of [[b, b + span], [a - span, a], [a - span / 2, b + span / 2]]) {
       const near = { a: Math.round(from), b: Math.round(to), w, lanes, ranks, version };
-      near.key = JSON.stringify([near.a, near.b, w, lanes, ranks, version]);
+      near.key = JSON.stringify([near.a, near.b, w, lanes, ranks, version, this.t0]);
       if (near.a < -span || this.kept.some((tile) => tile.key === near.key)) continue;
       await this.ask(near);
       if (this.failed || this.stopped) return;
@@ -114,6 +119,7 @@ Cascade.Tiles = class Tiles {
 /** Sums of waited and caused over the window: from the tile at once ("about"), exact when it has settled. */
 Cascade.WindowSums = class WindowSums {
   static SETTLED_MS = 300;
+  static AGAIN_MS = 2000; // a live run has something new with each pulse
 
   constructor(timeline) {
     Object.assign(this, { timeline, exact: null, timer: 0, abort: null });
@@ -126,13 +132,27 @@ Cascade.WindowSums = class WindowSums {
 
   key() {
     const { view } = this.timeline;
-    return `${view.a} ${view.b} ${view.pulse ? view.pulse.tiles_version : ""}`;
+    return `${view.a} ${view.b} ${view.group} ${view.pulse ? view.pulse.tiles_version : ""}`;
   }
 
   /** The window changed: ask again when it rests. */
   moved() {
+    this.plan(WindowSums.SETTLED_MS);
+  }
+
+  /** A pulse came: ask again, a while after the last answer, when what is drawn is newer than that. */
+  grown() {
+    if (this.planned || this.abort || (this.exact && this.exact.key === this.key())) return;
+    this.plan(Math.max(WindowSums.SETTLED_MS, (this.asked || 0) + WindowSums.AGAIN_MS - Date.now()));
+  }
+
+  plan(wait_ms) {
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.ask(), WindowSums.SETTLED_MS);
+    this.planned = true;
+    this.timer = setTimeout(() => {
+      this.planned = false;
+      this.ask();
+    }, wait_ms);
   }
 
   async ask() {
@@ -140,13 +160,17 @@ Cascade.WindowSums = class WindowSums {
     const key = this.key();
     if (this.exact && this.exact.key === key) return;
     if (this.abort) this.abort.abort();
-    this.abort = new AbortController();
+    const abort = new AbortController();
+    this.abort = abort;
+    this.asked = Date.now();
     try {
-      const answer = await source.window(Math.max(0, view.a), Math.max(1, view.b), { signal: this.abort.signal });
-      this.exact = { key, about: Boolean(answer.about), by_rank: new Map(answer.by_rank.map((row) => [row.rank, row])) };
+      const answer = await source.window(Math.max(0, view.a), Math.max(1, view.b), { signal: abort.signal, group: view.group });
+      this.exact = { key, about: Boolean(answer.about || answer.building), by_rank: new Map(answer.by_rank.map((row) => [row.rank, row])) };
       this.timeline.touch();
     } catch (error) {
       if (!(error instanceof Cascade.Problem) && error.name !== "AbortError") console.error(error);
+    } finally {
+      if (this.abort === abort) this.abort = null;
     }
   }
 
@@ -179,7 +203,7 @@ Cascade.WindowSums = class WindowSums {
     const values = new Map(layer.rows.map((rank, r) => {
       let sum = 0;
       for (let p = r * layer.cols + first; p < r * layer.cols + end; p += 1) sum += layer.data[p] * layer.data[p];
-      return [rank, (sum / 65025) * layer.peers * pixel / 1e9];
+      return [rank, (sum / 65025) * (layer.peers || 1) * pixel / 1e9];
     }));
     layer.sums = { key, values };
     return values;

@@ -51,13 +51,13 @@ Cascade.Timeline = class Timeline {
   listen() {
     const { view } = this;
     const on = (name, action) => this.offs.push(view.on(name, action));
-    on("story", () => this.storyChanged());
+    on("story", () => { this.storyChanged(); this.sums.grown(); });
     on("window", () => this.moved());
-    on("pulse", () => { this.sums.moved(); this.touch(3); });
+    on("pulse", () => { this.sums.grown(); this.touch(3); });
     for (const name of ["filter", "lanes", "sort", "group", "extent"]) on(name, () => this.arrange());
     on("clock", () => this.touch());
     for (const name of ["cursor", "hover", "select", "area", "flags"]) on(name, () => this.touch(1));
-    on("cursor", Cascade.throttle(() => this.say(), 1000));
+    on("cursor", Cascade.throttle(() => Cascade.sayCursor(this), 1000));
     on("theme", (theme) => Cascade.applyTheme(theme));
     this.resizes = new ResizeObserver(() => this.resize());
     this.resizes.observe(this.frameNode);
@@ -294,21 +294,9 @@ Cascade.Timeline = class Timeline {
       this.drawBase(Boolean(dirty & 4));
     }
     Cascade.drawOverlay(this);
-    if (dirty & 2) this.tell();
+    if (dirty & 2) Cascade.markFrame(this);
     this.costs.push(performance.now() - began);
     if (this.costs.length > 600) this.costs.shift();
-  }
-
-  /** What was drawn, in the browser's own list for whoever measures: the last frame only. */
-  tell() {
-    const { view, tiles, story } = this;
-    const tile = tiles.sharp();
-    const sharp = !this.stretched && (!tiles.wanted.lanes.length || Boolean(tile && !tile.building));
-    if (!this.newest || this.newest.story !== story) {
-      this.newest = { story, epoch: story.walks.reduce((epoch, walk) => Math.max(epoch, walk.epoch), 0) };
-    }
-    performance.clearMarks("cascade-frame");
-    performance.mark("cascade-frame", { detail: { a: view.a, b: view.b, t1: view.t1, sharp, epoch: this.newest.epoch } });
   }
 
   wantTiles() {
@@ -352,23 +340,6 @@ Cascade.Timeline = class Timeline {
       context.fillRect(0, this.sightTop - 1, width, 1);
     }
     context.restore();
-  }
-
-  /** The reading at the cursor in one sentence, for those who listen. */
-  sentence() {
-    const { view, story } = this;
-    if (!story) return "Timeline of the run";
-    const notes = this.shown.filter((lane) => ["fleet", "regime", "gpu", "cpu", "debt"].includes(lane.name))
-      .map((lane) => [lane.title, lane.note(view.t)]).filter(([, note]) => note);
-    const said = notes.map(([title, note]) => `${title}: ${note}`).join(". ");
-    return `Cursor at ${Cascade.format.time(view.t, view)}. ${said}`;
-  }
-
-  say() {
-    if (!this.story || !this.shown) return;
-    const text = this.sentence();
-    this.overlay.setAttribute("aria-label", `Timeline. ${text}`);
-    if (document.activeElement === this.overlay && !this.view.playing && !this.view.follow) this.said.textContent = text;
   }
 };
 

@@ -18,7 +18,7 @@ Cascade.find = (() => {
       if (has(one.code, one.name, one.sentence)) hits.push({ sel: `violation:${one.id}`, at_ns: one.at_ns, text: one.sentence });
     }
     for (const walk of story.walks) {
-      if (has(walk.fault, walk.reason, walk.sentence)) hits.push({ sel: `walk:${walk.group}:${walk.epoch}`, at_ns: walk.at_ns, text: walk.sentence || walk.fault });
+      if (has(walk.fault, walk.reason, walk.sentence)) hits.push({ sel: Cascade.seek.walkSel(walk), at_ns: walk.at_ns, text: walk.sentence || walk.fault });
     }
     for (const mark of story.marks) {
       if (mark.kind === "transition" || mark.kind === "violation") continue; // found above

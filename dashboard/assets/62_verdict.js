@@ -124,7 +124,8 @@ Cascade.panels.verdict = (() => {
       shareFact(view, offline),
       wasteFact(view, offline),
       debtFact(view, offline),
-      fact(Cascade.word("violation", "Violations"), el("span", {}, format.count(story.verdict.num_violations), ui.sqlLink(story, "violations", offline, "the violations"))),
+      fact(Cascade.word("violation", "Violations"), el("span", {}, format.count(story.verdict.num_violations), ui.sqlLink(story, "violations", offline, "the violations")),
+        story.verdict.num_inferred ? `and ${format.count(story.verdict.num_inferred)} inferred` : ""),
     ];
   }
 

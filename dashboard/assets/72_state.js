@@ -41,7 +41,7 @@ Cascade.panels.state = (() => {
       ui.actor(row.rank, row.incarnation), gone, here && row.regime !== null ? regimeName(row.regime) : "",
       here && Number.isFinite(row.since_ns) ? format.duration(Math.max(0, t - row.since_ns)) : "–",
       here ? plain(row.epoch) : "–", here ? plain(row.cohort) : "–", plain(row.step),
-      here ? plain(row.lag_steps) : "–", plain(row.num_in_flight), plain(row.open_debt), percent(row.gpu), percent(row.cpu), clockText(row.clock),
+      here ? plain(row.lag_steps) : "–", plain(row.num_in_flight), plain(row.open_debt), percent(row.gpu), row.cpu >= 100 ? "100% or more" : percent(row.cpu), clockText(row.clock),
     ];
   }
 

@@ -19,9 +19,9 @@ Cascade.panels.waits = (() => {
     const more = waits.by_rank.length > rows.length ? `, showing ${rows.length} of ${format.count(waits.by_rank.length)}` : "";
     const cell = (value, caused) => el("span", { class: "cr-bar-line" }, el("span", { text: format.seconds(value) }), bar(value, most, caused));
     return [
-      el("h3", { text: `By rank, most caused first${more}` }),
+      el("h3", { text: `By rank, most blame first${more}` }),
       ui.scroll("Waits by rank", ui.table(
-        [{ label: "Rank", word: "rank" }, { label: "Waited", word: "waited" }, { label: "Caused", word: "caused" }],
+        [{ label: "Rank", word: "rank" }, { label: "Waited", word: "waited" }, { label: "Blame", word: "blame" }],
         rows.map((row) => [rankButton(row.rank, view), cell(row.waited_s, false), cell(row.caused_s, true)]),
       )),
     ];
@@ -89,7 +89,7 @@ Cascade.panels.waits = (() => {
           : "No collective in which a rank waited was recorded in this run." }));
         return;
       }
-      if (found.refused) {
+      if (found.refused && !found.by_rank.length) {
         replace(body, el("p", {}, ui.icon("question", "unknown"), ` Not measured: ${found.refused}`));
         return;
       }
@@ -97,6 +97,7 @@ Cascade.panels.waits = (() => {
       const { chronic } = found;
       replace(body,
         el("p", { class: "cr-claim", text: found.sentence }), facts(found),
+        found.refused ? el("p", {}, ui.icon("question", "unknown"), ` Not all is measured: ${found.refused}`) : null,
         chronic ? el("p", {}, ui.icon("warn", "warn"), ` Rank ${chronic.rank} is a `, Cascade.word("straggler", "chronic straggler"), `: the largest share of the blame in ${format.percent(chronic.share_of_steps)} of the steps that have waits.`) : null,
         pair ? el("p", { class: "cr-picked", text: pair, attrs: { role: "status" } }) : null,
         byRank(found, view), pairs(found, view));

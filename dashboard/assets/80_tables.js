@@ -34,20 +34,21 @@ Cascade.tables = (() => {
       { label: "GPU median", num: true }, { label: "GPU minimum", num: true }, { label: "CPU median", num: true },
     ];
     const none = answer.without ? "not in this file" : undefined;
+    const cpu = (value) => (value !== null && value >= 100 ? "100% or more" : percent(value, none));
     const rows = answer.by_rank.map((row) => [
       row.rank, ...shareTexts(row.regimes), seconds(row.waited_s), seconds(row.caused_s),
-      percent(row.gpu_median, none), percent(row.gpu_min, none), percent(row.cpu_median, none),
+      percent(row.gpu_median, none), percent(row.gpu_min, none), cpu(row.cpu_median),
     ]);
     if (answer.by_rank.length > 1) rows.push(["all ranks", ...shareTexts(answer.regime_share), ...total(answer), "", "", ""]);
     return ui.table(columns, rows, { empty: "no rank has a row in this window" });
   }
 
-  const seconds = (value) => (value === null || value === undefined ? "–" : format.seconds(value));
+  const seconds = (value) => (value === null || value === undefined ? "not measured" : format.seconds(value));
 
   function total(answer) {
     return ["waited_s", "caused_s"].map((name) => {
       const values = answer.by_rank.map((row) => row[name]).filter((value) => value !== null && value !== undefined);
-      return values.length ? format.seconds(values.reduce((a, b) => a + b, 0)) : "–";
+      return values.length ? format.seconds(values.reduce((a, b) => a + b, 0)) : "not measured";
     });
   }
 
@@ -89,6 +90,17 @@ Cascade.tables = (() => {
     return { box, body, tools: head.lastChild, close };
   }
 
+  /** What is to be known of the numbers. */
+  function notes(story, answer) {
+    const { waits = {} } = story.measured || {};
+    return [
+      story.groups.length > 1 && answer.group ? `Regimes are those of group ${answer.group}.` : "",
+      waits.why ? `Waits: ${waits.state === "not_measured" ? "not measured: " : ""}${waits.why}` : "",
+      answer.building ? `Waits are not all in yet (${answer.building.what}).` : "",
+      answer.note || "",
+    ].filter(Boolean);
+  }
+
   /** The timeline's window as tables: by rank, and what happened. Resolves when the numbers are there. */
   async function timeline(view, source) {
     const [a, b] = [Math.max(0, Math.round(view.a)), Math.min(Math.max(view.t1, 1), Math.round(view.b))];
@@ -98,7 +110,7 @@ Cascade.tables = (() => {
     replace(body, el("p", { text: from_to }), el("p", { class: "cr-dim", text: "Reading the numbers…", attrs: { role: "status" } }));
     let answer;
     try {
-      answer = await source.window(a, b);
+      answer = await source.window(a, b, { group: view.group });
     } catch (error) {
       replace(body, el("p", { text: from_to }), el("p", { class: "cr-error", text: `The numbers did not come: ${error.message}`, attrs: { role: "alert" } }));
       return box;
@@ -107,7 +119,7 @@ Cascade.tables = (() => {
     const more = happened.length > MOST_ROWS ? `, showing ${MOST_ROWS} of ${format.count(happened.length)}` : "";
     replace(body,
       el("p", { text: from_to }),
-      answer.note ? el("p", { class: "cr-dim", text: answer.note }) : null,
+      notes(story, answer).map((text) => el("p", { class: "cr-dim", text })),
       el("h3", { text: "By rank" }), ui.scroll("By rank", rankTable(answer)),
       el("h3", { text: `What happened${more}` }),
       ui.scroll("What happened", ui.table(

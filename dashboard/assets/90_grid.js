@@ -16,6 +16,6 @@
     const { value, decimals } = props;
     if (typeof value !== "number") return value === null || value === undefined ? null : String(value);
     if (decimals !== undefined) return value.toFixed(decimals);
-    return Number.isInteger(value) && Math.abs(value) >= 10000 ? value.toLocaleString("en") : String(value);
+    return Number.isInteger(value) && Math.abs(value) >= 1000 ? value.toLocaleString("en") : String(value);
   };
 })();

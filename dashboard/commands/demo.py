@@ -137,14 +137,17 @@ def _judged(data: Path, run_id: str) -> Report | None:
 
     from cascade_runtime.vocabulary.report import Report
     from collector.data_folder import run_folder
+    from dashboard.live.judged import signature_of, was_judged
 
-    results = run_folder(data, run_id) / "results"
+    root = run_folder(data, run_id).resolve()
     until = time.monotonic() + _JUDGED_WITHIN_S
     while time.monotonic() < until:
         # The mark is the last thing that an analysis of a whole run leaves.
-        if (results / "judged.json").exists():
+        if was_judged(root, signature_of(root)):
             with contextlib.suppress(OSError, msgspec.MsgspecError):  # replaced just now
-                return msgspec.json.decode((results / "report.json").read_bytes(), type=Report)
+                return msgspec.json.decode(
+                    (root / "results" / "report.json").read_bytes(), type=Report
+                )
         time.sleep(_LOOK_AGAIN_S)
     return None
 

@@ -45,6 +45,7 @@ def run(args: argparse.Namespace) -> int:
     from dashboard.shell.paths import address
     from dashboard.shell.replay import ReplaySql, ReplayStore
     from dashboard.story import sources_of_trace
+    from dashboard.tiles import tiles_of
 
     trace = resolve_trace(args.trace)
     with contextlib.ExitStack() as opened:
@@ -61,6 +62,7 @@ def run(args: argparse.Namespace) -> int:
         shell = Shell(store, sources, sql, app.state.sessions, replayed=args.trace)
         pages = add_dashboard(app, shell)
         pages.warm_up()
+        tiles_of(sources.only).look()  # somebody is about to
         url = url_of(sock, tls=False) + address("run", sources.only.run_id)
         ready = {"url": url, "run_id": sources.only.run_id}
         server = CollectorServer(

@@ -15,6 +15,9 @@ from collector.trace.durable import publish
 
 _MARK = "judged.json"
 
+LIVE_S = 3600.0
+"""A run that did not end and brought nothing for so long is not waited for any more."""
+
 Signature = frozenset[tuple[str, int, int]]
 """(path, inode, mtime) of the files that an analysis reads."""
 
@@ -22,6 +25,27 @@ Signature = frozenset[tuple[str, int, int]]
 class _Judged(msgspec.Struct):
     version: str
     files: str
+
+
+def has_mark(root: Path) -> bool:
+    """Whether an analysis of a whole run was the last one; of which rows, ``was_judged`` tells."""
+    return (root / "results" / _MARK).exists()
+
+
+def signature_of(root: Path) -> Signature:
+    """What an analysis of this folder would read now; ``root`` is resolved."""
+    files = [root / "trace.json", *root.glob("events/*/*.parquet"), *root.glob("spool/*/*.seg")]
+    # A file without a stamp was sealed or dropped meanwhile.
+    return frozenset((str(file), *stamp) for file in files if (stamp := stamp_of(file)) is not None)
+
+
+def stamp_of(file: Path) -> tuple[int, int] | None:
+    """Inode and mtime (ns); None when it is not there."""
+    try:
+        stat = file.stat()
+    except OSError:
+        return None
+    return stat.st_ino, stat.st_mtime_ns
 
 
 def was_judged(root: Path, signature: Signature) -> bool:

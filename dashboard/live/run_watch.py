@@ -14,14 +14,11 @@ from collector.trace.growing import QUIET_S, GrowingTrace
 from collector.trace.segment_cache import CacheBudget, SegmentCache
 from collector.trace.trace_folder import TraceFolder
 from collector.trace.trace_writer import write_results
-from dashboard.live.judged import Signature, mark_judged, was_judged
+from dashboard.live.judged import LIVE_S, mark_judged, signature_of, stamp_of, was_judged
 
 _TRIES = 3
 _RETRY_S = 1.0
 _LONGEST_RETRY_S = 300.0
-
-_LIVE_S = 3600.0
-"""A run that did not end and brought nothing for so long waits behind those that did."""
 
 
 class _Ended(msgspec.Struct):
@@ -83,12 +80,12 @@ class RunWatch:
         return self._ended_known_of[1] if self._ended_known_of is not None else 0
 
     def is_live(self, wall_s: float) -> bool:
-        """Whether the run has not ended and got something within an hour."""
+        """Whether the run has not ended and got something within an hour; others wait behind it."""
         if self._has_ended():
             return False
         files = [self.root / "trace.json", *self.root.glob("events/*/tail.parquet")]
-        stamps = [stamp for file in files if (stamp := _stamp(file)) is not None]
-        return wall_s - max((ns for _, ns in stamps), default=0) / 1e9 < _LIVE_S
+        stamps = [stamp for file in files if (stamp := stamp_of(file)) is not None]
+        return wall_s - max((ns for _, ns in stamps), default=0) / 1e9 < LIVE_S
 
     def judge(self) -> bool:
         """Judge the run if anything of it changed; True when it did.
@@ -114,7 +111,7 @@ class RunWatch:
         self._cache.clear()
 
     def _judge_changed(self) -> bool:
-        signature = _signature(self.root)
+        signature = signature_of(self.root)
         seen = hash(signature)
         started = self._mono_s()
         if seen != self._seen:
@@ -154,7 +151,7 @@ class RunWatch:
         self._judged_growing = growing
 
     def _has_ended(self) -> bool:
-        stamp = _stamp(self.root / "trace.json")
+        stamp = stamp_of(self.root / "trace.json")
         if stamp is not None and stamp != self._ended_known_of:
             try:
                 data = (self.root / "trace.json").read_bytes()
@@ -163,18 +160,3 @@ class RunWatch:
                 self._ended = False  # judging it tells what is wrong
             self._ended_known_of = stamp
         return self._ended
-
-
-def _signature(root: Path) -> Signature:
-    files = [root / "trace.json", *root.glob("events/*/*.parquet"), *root.glob("spool/*/*.seg")]
-    # A file without a stamp was sealed or dropped meanwhile.
-    return frozenset((str(file), *stamp) for file in files if (stamp := _stamp(file)) is not None)
-
-
-def _stamp(file: Path) -> tuple[int, int] | None:
-    """Inode and mtime (ns); None when it is not there."""
-    try:
-        stat = file.stat()
-    except OSError:
-        return None
-    return stat.st_ino, stat.st_mtime_ns

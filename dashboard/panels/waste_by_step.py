@@ -14,12 +14,18 @@ WITH spans AS (
     SELECT greatest(1, ceil((max(step) - min(step) + 1) / {_MOST}.0))::BIGINT AS num_steps,
            min(step) AS first
     FROM wasted_by_step
+),
+-- of each bar and rank: the steps in which that rank was the worst
+parts AS (
+    SELECT first + (step - first) // num_steps * num_steps AS bar, any_value(num_steps) AS num_steps,
+           worst_rank, sum(waited_s) AS waited_s, sum(coalesce(worst_s, 0)) AS worst_s
+    FROM wasted_by_step, spans
+    GROUP BY bar, worst_rank
 )
-SELECT first + (step - first) // num_steps * num_steps AS step, any_value(num_steps) AS num_steps,
-       round(sum(waited_s), 6) AS waited_s, arg_max(worst_rank, worst_s) AS worst_rank,
-       round(sum(coalesce(worst_s, 0)), 6) AS worst_s
-FROM wasted_by_step, spans
-GROUP BY 1 ORDER BY 1"""  # noqa: S608  # a constant of ours
+SELECT bar AS step, any_value(num_steps) AS num_steps, round(sum(waited_s), 6) AS waited_s,
+       arg_max(worst_rank, worst_s) AS worst_rank, round(max(worst_s), 6) AS worst_s
+FROM parts
+GROUP BY bar ORDER BY bar"""  # noqa: S608  # a constant of ours
 
 
 def _figure(table: pa.Table) -> Figure | None:
@@ -29,22 +35,27 @@ def _figure(table: pa.Table) -> Figure | None:
     rest = [max(0.0, w - x) for w, x in zip(found["waited_s"], found["worst_s"], strict=True)]
     worst = ["nobody" if rank is None else f"rank {rank}" for rank in found["worst_rank"]]
     num_steps = found["num_steps"][0]
+    each, where = (
+        ("step", "") if num_steps == 1 else ("bar", " in the steps where it was the worst")
+    )
     return {
         "data": [
             bars(
-                "caused by the step's worst rank",
+                f"caused by the {each}'s worst rank",
                 found["step"],
                 found["worst_s"],
                 "token:caused",
-                "step %{x}: %{customdata} caused %{y:.3f} s",
+                f"step %{{x}}: %{{customdata}} caused %{{y:.3f}} s{where}",
                 customdata=worst,
             ),
             bars(
-                "caused by other ranks",
+                "caused by other ranks" if num_steps == 1 else "all other waiting",
                 found["step"],
                 rest,
                 "token:faint",
-                "step %{x}: other ranks caused %{y:.3f} s",
+                "step %{x}: other ranks caused %{y:.3f} s"
+                if num_steps == 1
+                else "step %{x}: %{y:.3f} s besides",
             ),
         ],
         "layout": {

@@ -77,7 +77,7 @@ Cascade.HeldTiles = class HeldTiles {
         before = after;
       }
     });
-    return { rows: ranks, cols: w, code: layer.code, data };
+    return { rows: ranks, cols: w, code: layer.code, peers: layer.peers || 1, data };
   }
 
   /** Of several columns: the median of medians, p10 and p90 as means by samples, the least, the most. */
@@ -109,15 +109,29 @@ Cascade.HeldTiles = class HeldTiles {
     return { rows: layer.rows, cols: w, code: layer.code, data: out };
   }
 
-  /** Seconds of a lane inside [a, b] by rank, as well as the columns tell. */
+  /** sums: {num, waited, caused}, microseconds of each rank in equal stretches of the run. */
+  withSums(sums) {
+    this.totals = sums;
+    return this;
+  }
+
+  /** Seconds of a lane inside [a, b] by rank: exact where both are bounds of stretches; inside a stretch its
+   * sum is spread as the lane's columns are. */
   seconds(lane, a, b) {
     const layer = this.layers.get(lane);
     const running = this.sums(layer);
-    const { cols } = layer;
-    const [from, to] = [a, b].map((t) => (t - this.a) / this.column_ns);
-    return new Map(layer.rows.map((rank, r) => {
-      const sum = HeldTiles.upTo(running, r * (cols + 1), cols, to) - HeldTiles.upTo(running, r * (cols + 1), cols, from);
-      return [rank, Math.max(0, (sum * this.column_ns) / 1e9)];
-    }));
+    const { num } = this.totals;
+    const micros = this.totals[lane];
+    const length = (this.b - this.a) / num;
+    const upTo = (r, t) => {
+      const place = Cascade.clamp((t - this.a) / length, 0, num);
+      const whole = Math.min(Math.floor(place), num - 1);
+      let sum = 0;
+      for (let n = 0; n < whole; n += 1) sum += micros[r * num + n];
+      const column = (at) => HeldTiles.upTo(running, r * (this.cols + 1), this.cols, (at / num) * this.cols);
+      const of = column(whole + 1) - column(whole);
+      return sum + micros[r * num + whole] * (of > 0 ? (column(place) - column(whole)) / of : place - whole);
+    };
+    return new Map(layer.rows.map((rank, r) => [rank, Math.max(0, (upTo(r, b) - upTo(r, a)) / 1e6)]));
   }
 };

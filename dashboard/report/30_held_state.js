@@ -47,7 +47,7 @@ Cascade.HeldState = class HeldState {
   presence(actor, t) {
     if (t < actor.first_ns) return "not_yet";
     if (actor.end !== null && t > actor.last_ns) return "gone";
-    const silent = this.story.silent.some((one) => one.rank === actor.rank && one.from_ns < t && t < (one.to_ns ?? Infinity));
+    const silent = this.story.silent.some((one) => one.rank === actor.rank && one.incarnation === actor.incarnation && one.from_ns < t && t < (one.to_ns ?? Infinity));
     return silent ? "silent" : "present";
   }
 
@@ -67,6 +67,9 @@ Cascade.HeldState = class HeldState {
       let at = low - 1;
       while (at >= range[0] && regimes.incarnation[at] !== actor.incarnation) at -= 1;
       if (at < range[0]) continue;
+      // Silence cuts an interval in two; it was held since the first part began.
+      const before = (i) => ["incarnation", "regime", "epoch"].every((name) => regimes[name][i - 1] === regimes[name][at]);
+      while (at > range[0] && before(at)) at -= 1;
       const held = { regime: regimes.regime[at], since_ns: regimes.start_ns[at], epoch: regimes.epoch[at] };
       if (!found || held.regime > found.regime || (held.regime === found.regime && held.since_ns > found.since_ns)) found = held;
     }

@@ -4,18 +4,20 @@
 Cascade.ReportSource = class ReportSource {
   /** Reads the file's blocks. Throws Cascade.Problem when they cannot be read. */
   static async open() {
-    const [head, regimes, states, tiles] = await Promise.all([
-      Cascade.unpack.json("story"), Cascade.unpack.bytes("regimes"), Cascade.unpack.bytes("states"), Cascade.unpack.bytes("tiles"),
+    const [head, regimes, states, sums, tiles] = await Promise.all([
+      Cascade.unpack.json("story"), Cascade.unpack.bytes("regimes"), Cascade.unpack.bytes("states"),
+      Cascade.unpack.bytes("sums"), Cascade.unpack.bytes("tiles"),
     ]);
-    return new ReportSource(head, regimes, states, tiles);
+    return new ReportSource(head, { regimes, states, sums, tiles });
   }
 
-  constructor(head, regimes, states, tiles) {
+  constructor(head, { regimes, states, sums, tiles }) {
     this.head = head;
     this.told = { ...head.story, regimes: Cascade.unpack.regimes(regimes, head.regimes) };
     this.run_id = this.told.run.run_id;
     this.isLive = false;
-    this.tiles = new Cascade.HeldTiles(head.tiles, tiles);
+    this.tiles = new Cascade.HeldTiles(head.tiles, tiles)
+      .withSums({ num: head.sums.num, ...Cascade.unpack.columns(sums, head.sums.columns) });
     this.states = new Cascade.HeldState(this.told, head.states, states);
   }
 
@@ -40,23 +42,28 @@ Cascade.ReportSource = class ReportSource {
   }
 
   /** A window by rank: regimes as exact as the file's, waits as its columns tell (`about`). */
-  async window(a, b) {
+  async window(a, b, { group: wanted } = {}) {
     const { told, tiles } = this;
-    const isWhole = a <= 0 && b >= told.t1_ns && told.waits !== null;
-    const [waited, caused] = ["waited", "caused"].map((lane) => (
-      isWhole ? new Map(told.waits.by_rank.map((row) => [row.rank, row[`${lane}_s`]])) : tiles.seconds(lane, a, b)));
-    const { by_rank, whole } = this.regimeTimes(a, b);
+    const group = [wanted, "world"].find((name) => told.groups.includes(name)) ?? told.groups[0];
+    const isMeasured = told.measured.waits.state === "measured";
+    const isWhole = a <= 0 && b >= told.t1_ns;
+    // Of the whole run the file holds the lanes' exact sums.
+    const [waited, caused] = ["waited", "caused"].map((lane, i) => (
+      isWhole ? new Map(this.head.wait_sums.map((row) => [row[0], row[i + 1]])) : tiles.seconds(lane, a, b)));
+    const { by_rank, whole } = this.regimeTimes(group, a, b);
     return {
+      group,
       about: !isWhole,
       without: ["gpu", "cpu"],
       note: `${isWhole ? "" : `Waits are about right: this file holds ${Cascade.format.duration(tiles.column_ns)} a column. `}`
         + "GPU and CPU by rank are not in this file; cascade replay TRACE has them where they were measured.",
       by_rank: told.ranks.map((rank) => ({
-        rank, waited_s: waited.get(rank) || 0, caused_s: caused.get(rank) || 0, regimes: shares(by_rank.get(rank) || [0, 0, 0]),
+        rank, waited_s: isMeasured ? waited.get(rank) || 0 : null, caused_s: isMeasured ? caused.get(rank) || 0 : null,
+        regimes: shares(by_rank.get(rank) || [0, 0, 0]),
         gpu_median: null, gpu_min: null, cpu_median: null,
       })),
       regime_share: shares(whole),
-      source: told.waits ? told.waits.source : null,
+      source: isMeasured ? this.head.tiles.source : null,
     };
 
     function shares(times) {
@@ -65,13 +72,13 @@ Cascade.ReportSource = class ReportSource {
     }
   }
 
-  regimeTimes(a, b) {
-    const { rank, regime, start_ns, end_ns } = this.told.regimes;
+  regimeTimes(of, a, b) {
+    const { rank, group, regime, start_ns, end_ns } = this.told.regimes;
     const by_rank = new Map();
     const whole = [0, 0, 0];
     for (let i = 0; i < rank.length; i += 1) {
       const length = Math.min(end_ns[i], b) - Math.max(start_ns[i], a);
-      if (length <= 0) continue;
+      if (length <= 0 || group[i] !== of) continue;
       if (!by_rank.has(rank[i])) by_rank.set(rank[i], [0, 0, 0]);
       by_rank.get(rank[i])[regime[i]] += length;
       whole[regime[i]] += length;
@@ -99,8 +106,9 @@ Cascade.ReportSource = class ReportSource {
     if (regimes.merged_ns) {
       said.push(`Inside stretches of ${format.duration(regimes.merged_ns)} only the time in each regime is held, not its order (${plural(regimes.num_merged, "interval")} fewer); no excursion is left out.`);
     }
-    if (told.verdict.num_violations > told.violations.length) {
-      said.push(`${format.count(told.violations.length)} of ${plural(told.verdict.num_violations, "violation")} are in this file; cascade analyze TRACE lists all.`);
+    const num = told.verdict.num_violations + told.verdict.num_inferred;
+    if (num > told.violations.length) {
+      said.push(`${format.count(told.violations.length)} of ${plural(num, "violation")} are in this file; cascade analyze TRACE lists all.`);
     }
     if (told.num_marks > told.marks.length) said.push(`${format.count(told.marks.length)} of ${plural(told.num_marks, "mark")} are in this file, errors first.`);
     return said;

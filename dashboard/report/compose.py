@@ -10,7 +10,7 @@ from dashboard.report.gather import Gathered, Say
 from dashboard.report.page import packed, page
 from dashboard.report.regimes import columns_of, kept_of
 from dashboard.report.states import states_of
-from dashboard.report.tiles import COLUMNS, tiles_of_run
+from dashboard.report.tiles import COLUMNS, sums_of_run, tiles_of_run, whole_sums
 from dashboard.story.model import Regimes, Story
 
 MOST_BYTES = 2_000_000
@@ -43,10 +43,12 @@ def composed(found: Gathered, version: str, say: Say) -> Composed:
     kept = kept_of(story.regimes, story.t1_ns)
     names, regimes = columns_of(kept)
     state_head, states = states_of(found.told.facts, story, found.told.index)
-    blocks = {"regimes": regimes.body, "states": states.body}
+    sum_head, sums = sums_of_run(found.tiles, story)
+    blocks = {"regimes": regimes.body, "states": states.body, "sums": sums.body}
     head: dict[str, Any] = {
         "made_by": f"cascade-timelines {version}",
-        "story": msgspec.structs.replace(story, regimes=Regimes()),
+        # Versions differ from one making to the next; the same run is to make the same file.
+        "story": msgspec.structs.replace(story, regimes=Regimes(), version="report"),
         "regimes": {
             "groups": names,
             "unit_ns": kept.unit_ns,
@@ -55,6 +57,8 @@ def composed(found: Gathered, version: str, say: Say) -> Composed:
             "columns": regimes.head,
         },
         "states": state_head,
+        "sums": sum_head,
+        "wait_sums": whole_sums(found.tiles, story),
     }
     title = f"{story.run.name} - CASCADE Timelines"
     sentence = story.verdict.sentence

@@ -61,13 +61,17 @@ def _told(teller: Teller, say: Say) -> Told:
 
 def _wait_for_rows(run: TraceRun, teller: Teller, tiles: RunTiles, say: Say) -> None:
     before, until = None, time.monotonic() + STUCK_S
-    while (building := teller.pulse()["building"]) is not None:
-        say(building["what"], building["share"])
+    while True:
+        building = teller.pulse()["building"]
+        if building is None and tiles.wait(_LOOK_AGAIN_S):
+            return
+        if building is not None:
+            say(building["what"], building["share"])
+            time.sleep(_LOOK_AGAIN_S)
+            tiles.look()
         if building != before:
             before, until = building, time.monotonic() + STUCK_S
         _give_up_after(until, run)
-        time.sleep(_LOOK_AGAIN_S)
-        tiles.look()
 
 
 def _give_up_after(until: float, run: TraceRun) -> None:

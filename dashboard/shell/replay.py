@@ -15,7 +15,8 @@ from typing import Any, NoReturn
 import msgspec
 
 from cascade_runtime.vocabulary.errors import BadUsage, NotSupported
-from cascade_runtime.vocabulary.schema import RESULT_TABLES
+from cascade_runtime.vocabulary.report import Report
+from cascade_runtime.vocabulary.schema import EVENT_TABLES, RESULT_TABLES
 from cascade_runtime.vocabulary.trace_meta import TraceMeta, format_trace_meta
 from collector.data_folder import run_folder
 from collector.schema.views import named_views
@@ -31,6 +32,7 @@ from collector.trace.trace_writer import write_results
 from collector.wire.batch import Batch
 from collector.wire.unread import Unread
 from dashboard.story.source import RunSource
+from dashboard.tiles.rows import run_t0
 
 _ANALYSIS_S = 30.0
 _LOOK_AGAIN_S = 0.05
@@ -78,7 +80,12 @@ class ReplayStore:
         self._found(run_id)
         return self._summary
 
-    def query(self, sql: str, run_id: str | None = None) -> Any:
+    def is_published(self, run_id: str) -> bool:
+        """True: it is a trace folder; see EventStore."""
+        self._found(run_id)
+        return True
+
+    def query(self, sql: str, run_id: str | None = None, *, background: bool = False) -> Any:
         """See EventStore."""
         return self._source.query(sql)
 
@@ -118,13 +125,12 @@ class ReplayStore:
 
     @property
     def _span(self) -> tuple[int, int]:
-        """Of the trace's own clock: nobody received it."""
-        created_ns = self._source.meta().created_ns
+        """From where its pictures count to its last row: nobody received it."""
         if not hasattr(self, "_known_span"):
-            steps = self._source.query("SELECT min(wall_ns) AS a, max(wall_ns) AS b FROM steps")
-            first, last = steps["a"][0].as_py(), steps["b"][0].as_py()
-            self._known_span = (created_ns if first is None else min(first, created_ns),
-                                created_ns if last is None else last)  # fmt: skip
+            each = " UNION ALL ".join(f"SELECT max(wall_ns) AS b FROM {t}" for t in EVENT_TABLES)  # noqa: S608
+            last = self._source.query(f"SELECT max(b) AS b FROM ({each})")["b"][0].as_py()  # noqa: S608
+            t0 = run_t0(self._source)
+            self._known_span = (t0, t0 if last is None else last)
         return self._known_span
 
     def _found(self, run_id: str) -> RunSource:
@@ -168,8 +174,11 @@ class ReplaySql:
         """
         with self._making:
             service = self._made()
-            if not self._has_results and _reads_results(request.sql):
-                self._add_results()
+        if not self._has_results and _reads_results(request.sql):
+            report = self._judged()  # other statements are answered meanwhile
+            with self._making:
+                if not self._has_results:
+                    self._add_results(report)
         return service.run(request)
 
     def health(self) -> SqlHealth:
@@ -212,8 +221,8 @@ class ReplaySql:
             ) from error
         return self._service
 
-    def _add_results(self) -> None:
-        """What the analyzer finds in a trace that came without results; waits for it."""
+    def _judged(self) -> Report:
+        """What the analyzer says of a trace that came without results; waits for it."""
         until = time.monotonic() + _ANALYSIS_S
         while (report := self._source.report()) is None:
             problem = self._source.problem()
@@ -224,6 +233,9 @@ class ReplaySql:
                     hint="ask again later; event tables can be asked all the same",
                 )
             time.sleep(_LOOK_AGAIN_S)
+        return report
+
+    def _add_results(self, report: Report) -> None:
         found = {name: self._source.results(name) for name in RESULT_TABLES}
         tables = {name: table for name, table in found.items() if table is not None}
         write_results(self._run, tables, msgspec.json.encode(report))

@@ -12,8 +12,9 @@ from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from dashboard.story.activity import Activity, fitting_bucket, look_at
 from dashboard.story.small_rows import SmallRows
 from dashboard.story.source import RunSource
+from dashboard.tiles.background import in_background
 
-SYNC_ROWS = 3_000_000
+SYNC_ROWS = 1_000_000
 """Of more rows nobody waits for the first look: it is taken in a thread."""
 
 GROW_SHARE = 5
@@ -21,6 +22,9 @@ FULL_SHARE = 50
 """Pauses between two looks, in what one takes: at what is new, at everything."""
 
 MIN_PAUSE_S = 0.25
+REST_S = 2.0
+"""After a look at everything: so long until one at what quick looks left out, when nothing comes."""
+
 LARGE_PAUSE_S = 2.0
 """Between two looks at a run of more than SYNC_ROWS."""
 
@@ -43,7 +47,9 @@ class ActivityKeeper:
         self._mono_s = mono_s
         self._known: Activity | None = None
         self._version: str | None = None
-        self._grow_at_s = self._full_at_s = 0.0
+        self._partly: str | None = None
+        """The version of the last look, which may have left out old rows and tables without any."""
+        self._grow_at_s = self._full_at_s = self._rest_at_s = 0.0
         self._tables_at_s = 0.0
         self._counts: dict[str, int] = {}
         self._thread: threading.Thread | None = None
@@ -59,12 +65,12 @@ class ActivityKeeper:
         return {"share": round(waited_s / (waited_s + 5.0), 2), "what": "reading every row's time"}
 
     def is_of(self, version: str) -> bool:
-        """Whether what is known is of this version, or of a run whose rows do not change."""
+        """Whether all that is known is of this version, or of a run whose rows do not change."""
         return version == self._version or (not self._source.is_live and self._known is not None)
 
     def counts(self, version: str) -> dict[str, int] | None:
-        """Rows of each table, when they were counted at this version."""
-        return self._counts if version == self._version else None
+        """Rows of each table, when they were counted at this version; see ``is_of``."""
+        return self._counts if version == self._partly else None
 
     def as_of(self, version: str, num_rows: int, rows: SmallRows) -> Activity | None:
         """The activity of this version, or of one shortly before; None while it is being read."""
@@ -76,6 +82,10 @@ class ActivityKeeper:
         now = self._mono_s()
         if now < self._grow_at_s:
             return self._known
+        if version == self._partly:  # nothing comes; what a quick look left out is looked at now
+            if now < self._rest_at_s:
+                return self._known
+            self._full_at_s = min(self._full_at_s, now)
         if is_large:
             self._in_thread(version, rows)
         else:
@@ -93,7 +103,8 @@ class ActivityKeeper:
 
     def _try(self, version: str, rows: SmallRows) -> None:
         try:
-            self._look(version, rows)
+            with in_background():
+                self._look(version, rows)
             self._grow_at_s = max(self._grow_at_s, self._mono_s() + LARGE_PAUSE_S)
         except Exception:
             self._grow_at_s = self._mono_s() + 30.0
@@ -103,21 +114,26 @@ class ActivityKeeper:
     def _look(self, version: str, rows: SmallRows) -> None:
         began = self._mono_s()
         tables = set(rows.counts) | set(self._counts)
-        if began >= self._tables_at_s:
+        is_full = self._known is None or began >= self._full_at_s
+        if is_full or began >= self._tables_at_s:
             tables, self._tables_at_s = set(EVENT_TABLES), began + EVERY_TABLE_S
         ordered = [table for table in EVENT_TABLES if table in tables]
         known = self._known
-        if known is None or began >= self._full_at_s:
+        if known is None or is_full:
             bucket_ns = self._bucket(rows)
             look = look_at(self._source, ordered, bucket_ns)
             self._known = Activity(look.rows, bucket_ns)
-            self._full_at_s = self._mono_s() + max(5.0, FULL_SHARE * (self._mono_s() - began))
+            took, now = self._mono_s() - began, self._mono_s()
+            self._full_at_s = now + max(5.0, FULL_SHARE * took)
+            self._rest_at_s = now + max(REST_S, GROW_SHARE * took)
         else:
             look = look_at(self._source, ordered, known.bucket_ns, known.since())
             self._known = known.grown(look)
         took = self._mono_s() - began
         self._grow_at_s = self._mono_s() + max(MIN_PAUSE_S, GROW_SHARE * took)
-        self._counts, self._version = look.counts, version
+        self._counts, self._partly = look.counts, version
+        if is_full:
+            self._version = version
 
     def _bucket(self, rows: SmallRows) -> int:
         seen = rows.points["wall_ns"].to_pylist()

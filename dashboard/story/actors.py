@@ -30,7 +30,7 @@ class Cast:
         ends: wall clock of each actor's last row.
         left: those that a view says have left.
         ranks: that have a lane; agents have none.
-        missing: ranks of the job without a row.
+        missing: ranks of the job without a row besides its actors row.
     """
 
     actors: list[Actor]
@@ -62,7 +62,20 @@ def cast_of(facts: Facts) -> Cast:
     ]
     agents = frozenset((a.rank, a.incarnation) for a in actors if a.kind == "agent")
     ranks = sorted({a.rank for a in actors if a.kind != "agent"})
-    return Cast(actors, agents, last, left, ranks, _missing(facts, {key[0] for key in keys}))
+    present = {key[0] for key in keys if _left_more(facts, key)}
+    return Cast(actors, agents, last, left, ranks, _missing(facts, present))
+
+
+def _left_more(facts: Facts, key: Key) -> bool:
+    """Whether an actor has rows besides those that introduce it, which nobody can judge by.
+
+    A rank of a run that goes on may have come just now.
+    """
+    if facts.state == "live" or facts.activity is None:
+        return True
+    span = facts.activity.spans.get(key)
+    known = next((r for r in facts.rows.actors if (r["rank"], r["incarnation"]) == key), None)
+    return span is None or known is None or int(span.num.sum()) > known["num"]
 
 
 def departures(facts: Facts) -> dict[Key, Departure]:
@@ -92,7 +105,7 @@ def _ends(facts: Facts, left: dict[Key, Departure]) -> tuple[dict[Key, int], dic
 
 
 def _missing(facts: Facts, present: set[int]) -> list[int]:
-    """Ranks that trace.json or a view counts, and that left no row."""
+    """Ranks that trace.json or a view counts, and that left no row besides their introduction."""
     counted = {rank for rank in range(min(facts.meta.world_size, 1 << 20)) if rank not in present}
     for row in (*facts.rows.views, *facts.rows.walks):
         counted.update(m["rank"] for m in row["members"] if m and m["rank"] not in present)

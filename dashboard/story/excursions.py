@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Any
 
 from dashboard.story.facts import Facts
-from dashboard.story.model import Debt, Mark, Walk
+from dashboard.story.model import Debt, Walk
+from dashboard.story.names import GroupNames
 from dashboard.story.walks import is_end
 from dashboard.story.words import count, duration, listed, moment, sentence, who
 
@@ -96,7 +98,7 @@ class Excursion:
 
 
 def excursions_of(
-    facts: Facts, walks: Sequence[Walk], debts: Sequence[Debt], marks: Sequence[Mark]
+    facts: Facts, walks: Sequence[Walk], debts: Sequence[Debt], names: GroupNames
 ) -> list[Excursion]:
     """Every excursion of every group, in time."""
     found = []
@@ -110,17 +112,38 @@ def excursions_of(
             end = chain[-1].at_ns if is_back else last
             found.append(Excursion(group, chain, chain[0].at_ns, end, is_back))
     found.sort(key=lambda e: (e.out_ns, e.group))
-    faults = sorted((m for m in marks if m.kind == "health"), key=lambda m: m.at_ns)
-    gone = [m for m in marks if m.kind == "departure"]
+    faults, died = (
+        _by_group(facts, facts.rows.faults, names),
+        _by_group(facts, _deaths(facts), names),
+    )
     for one in found:
-        one.fault_ns = _fault_ns(one, faults)
+        one.fault_ns = _fault_ns(one, faults.get(one.group, ()))
         epochs = {walk.epoch for walk in one.walks}
         one.died = sorted(
-            {m.rank for m in gone if one.fault_ns <= m.at_ns <= one.end_ns and m.epoch in epochs}
+            {
+                row["rank"]
+                for at_ns, row in died.get(one.group, ())
+                if one.fault_ns <= at_ns <= one.end_ns and row["epoch"] in epochs
+            }
         )
         one.debts = [
             d for d in debts if d.group == one.group and one.fault_ns <= d.opened_ns <= one.end_ns
         ]
+    return found
+
+
+def _deaths(facts: Facts) -> list[dict[str, Any]]:
+    return [r for r in facts.rows.changes if r["what"] == "departed" and r["reason"] == "failed"]
+
+
+def _by_group(
+    facts: Facts, rows: Sequence[dict[str, Any]], names: GroupNames
+) -> dict[str, list[tuple[int, dict[str, Any]]]]:
+    """(time, row) of each group, in time."""
+    found: dict[str, list[tuple[int, dict[str, Any]]]] = {}
+    for row in sorted(rows, key=lambda r: int(r["wall_ns"])):
+        if row["group_id"] is not None:
+            found.setdefault(names(row["group_id"]), []).append((facts.since(row["wall_ns"]), row))
     return found
 
 
@@ -140,11 +163,11 @@ def _chains(walks: Sequence[Walk]) -> list[list[Walk]]:
     return chains
 
 
-def _fault_ns(excursion: Excursion, faults: Sequence[Mark]) -> int:
+def _fault_ns(excursion: Excursion, faults: Sequence[tuple[int, dict[str, Any]]]) -> int:
     walk = excursion.walks[0]
     before = [
-        m.at_ns
-        for m in faults
-        if m.fault == walk.fault and 0 <= walk.at_ns - m.at_ns <= _FAULT_BEFORE_NS
+        at_ns
+        for at_ns, row in faults
+        if row["fault"] == walk.fault and 0 <= walk.at_ns - at_ns <= _FAULT_BEFORE_NS
     ]
     return before[-1] if before and walk.fault else walk.at_ns

@@ -144,13 +144,16 @@ class FactsKeeper:
             activity = self._activity.as_of(version, num_rows, known[1])
             counts = self._activity.counts(version)
             rows = read_small_rows(self._source, known[1], counts)
-        self._rows = (version, rows)
+        # A quick look counts tables that had rows before: they are asked again after a whole one.
+        self._rows = (version if self._activity.is_of(version) else f"{version}~", rows)
         return rows, activity
 
 
 def _ends(rows: SmallRows, activity: Activity | None) -> tuple[int | None, int | None]:
     """Wall clocks of the first and the last row."""
     if activity is not None and activity.spans:
-        return activity.first_ns, activity.last_ns
+        # Few rows are asked for at each look, all rows' times not: the newest walk is on the axis.
+        newest = max((walk["wall_ns"] for walk in rows.walks), default=0)
+        return activity.first_ns, max(activity.last_ns or 0, newest)
     seen = rows.points["wall_ns"].to_pylist() + [row["wall_ns"] for row in rows.faults]
     return min(seen, default=None), max(seen, default=None)

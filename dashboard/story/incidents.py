@@ -158,8 +158,8 @@ def _excursion(seen: Seen, one: Excursion) -> Incident:
     cause = sentence(one.cause)[:-1]
     title = f"{cause}: {one.lowest} for {duration(one.span_ns)}"
     return _incident(
-        seen, "excursion", f"{one.group}:{walk.epoch}", "error" if bad and one.num_open else "warning",
-        one.fault_ns, one.end_ns, title, one.words(), f"walk:{one.group}:{walk.epoch}",
+        seen, "excursion", walk.id, "error" if bad and one.num_open else "warning",
+        one.fault_ns, one.end_ns, title, one.words(), f"walk:{walk.id}",
     )  # fmt: skip
 
 

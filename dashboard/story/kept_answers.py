@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import logging
 import os
-import re
 import tempfile
 import time
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from cascade_runtime.vocabulary.schema import RESULT_TABLES
+from dashboard.story.trace_tables import reads_results
 from dashboard.tiles.cache import story_folder
 
 SLOW_S = 0.1
@@ -40,10 +39,15 @@ class KeptAnswers:
     """
 
     def __init__(self, trace: Path, ask: Callable[[str], pa.Table]) -> None:
+        self._trace = trace
         self._ask = ask
-        self._folder = story_folder(trace)
+        self.renew()
+
+    def renew(self) -> None:
+        """The trace's files are others now."""
+        self._folder = story_folder(self._trace)
         # Results that are not in the trace are made anew for each opening.
-        self._has_results = (trace / "results" / "report.json").is_file()
+        self._has_results = (self._trace / "results" / "report.json").is_file()
 
     def query(self, sql: str) -> pa.Table:
         """The answer; raises what ``ask`` raises."""
@@ -60,8 +64,7 @@ class KeptAnswers:
         return answer
 
     def _file(self, sql: str) -> Path | None:
-        words = set(re.findall(r"\w+", sql.lower()))
-        if self._folder is None or (words & RESULT_TABLES.keys() and not self._has_results):
+        if self._folder is None or (not self._has_results and reads_results(sql)):
             return None
         return self._folder / f"{hashlib.sha256(sql.encode()).hexdigest()[:40]}.arrow"
 

@@ -10,14 +10,10 @@ import pyarrow as pa
 from cascade_runtime.vocabulary.report import Report
 from cascade_runtime.vocabulary.trace_meta import TraceMeta
 from collector.storage._interface import EventStore
+from dashboard.live.judged import LIVE_S, has_mark, signature_of, was_judged
 from dashboard.story.report_file import ReportFile
 from dashboard.story.source import MAX_PLAN
-
-JUDGED = "judged.json"
-"""See dashboard.live.judged."""
-
-LIVE_S = 3600.0
-"""A run that did not end and brought nothing for so long is not waited for any more."""
+from dashboard.tiles.background import is_background
 
 
 class LiveRun:
@@ -36,7 +32,8 @@ class LiveRun:
     def __init__(self, store: EventStore, run_id: str) -> None:
         self._store = store
         self.run_id = run_id
-        self._root = Path(store.run(run_id).path)
+        self._root = Path(store.run(run_id).path).resolve()
+        self._whole: str | None = None
         self._file = ReportFile(self._root)
 
     def meta(self) -> TraceMeta:
@@ -69,6 +66,8 @@ class LiveRun:
 
     def query(self, sql: str) -> pa.Table:
         """See RunSource."""
+        if is_background():
+            return self._store.query(sql, self.run_id, background=True)
         return self._store.query(sql, self.run_id)
 
     def query_whole(self, sql: str) -> pa.Table:
@@ -84,8 +83,22 @@ class LiveRun:
         return self._file.stamp()[1] or None
 
     def is_judged_whole(self) -> bool:
-        """See RunSource; the live analysis leaves a mark beside such a report."""
-        return self.report() is not None and (self._root / "results" / JUDGED).exists()
+        """See RunSource; the live analysis leaves a mark beside such a report.
+
+        A run that fell silent is judged as a whole too, and rows may come after that: the mark counts
+        for the very files that it names, and only while every row is in a file.
+        """
+        version = self.version()
+        if self._whole == version:  # files may be merged meanwhile; rows are as they were
+            return True
+        if self.report() is None or not has_mark(self._root):
+            return False
+        if not self._store.is_published(self.run_id):
+            return False
+        if not was_judged(self._root, signature_of(self._root)) or version != self.version():
+            return False
+        self._whole = version
+        return True
 
     def problem(self) -> str | None:
         """See RunSource; the live analysis tells it to whoever runs the collector."""

@@ -49,8 +49,13 @@ class Regimes(msgspec.Struct, kw_only=True):
 
 
 class Walk(msgspec.Struct, kw_only=True, rename={"from_regime": "from", "to_regime": "to"}):
-    """A committed walk, once however many members wrote it."""
+    """A committed walk, once however many members wrote it.
 
+    ``id``: ``<group>:<epoch>``; of several sides of one epoch the second and later end with
+    ``:<lowest member>``.
+    """
+
+    id: str
     group: str
     epoch: int
     at_ns: int
@@ -98,9 +103,13 @@ class Debt(msgspec.Struct, kw_only=True):
 
 
 class Silence(msgspec.Struct, kw_only=True):
-    """A time without a row of a rank that had not ended; ``to_ns`` is None while it lasts."""
+    """A time without a row of an actor that had not ended; ``to_ns`` is None while it lasts.
+
+    Where a rank comes again without having left, its next incarnation ends it.
+    """
 
     rank: int
+    incarnation: int
     from_ns: int
     to_ns: int | None
 
@@ -134,6 +143,7 @@ class VerdictPart(msgspec.Struct, kw_only=True):
     detail: list[str]
     checks: list[Check]
     num_violations: int
+    num_inferred: int
     judged_upto_ns: int | None
 
 

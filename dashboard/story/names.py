@@ -26,6 +26,11 @@ class GroupNames:
         return self._shown[group] if group in self._shown else self._add(group)
 
     @property
+    def shown(self) -> dict[str, str]:
+        """Shown names by those of the trace."""
+        return dict(self._shown)
+
+    @property
     def all(self) -> list[str]:
         """Every group, by its shown name."""
         return sorted(self._shown.values())

@@ -13,6 +13,7 @@ from dashboard.story import words
 from dashboard.story.judged_facts import MAX_PAIRS
 from dashboard.story.model import WaitsPart
 from dashboard.story.source import RunSource
+from dashboard.tiles.background import in_background
 
 MIN_PAUSE_S = 2.0
 SHARE = 20
@@ -72,7 +73,8 @@ class WaitsKeeper:
 
     def _try(self, version: str, num_rows: int, first_ns: int, last_ns: int) -> None:
         try:
-            self._look(version, num_rows, first_ns, last_ns)
+            with in_background():
+                self._look(version, num_rows, first_ns, last_ns)
         except Exception:
             self._version, self._not_before_s = version, self._mono_s() + 30.0
             _log.exception("waits of run %s could not be looked at", self._source.run_id)

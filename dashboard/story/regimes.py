@@ -6,6 +6,7 @@ actor's last row: the same spans for runs whose walks are on record.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ import pyarrow as pa
 from dashboard.story.activity import Key
 from dashboard.story.actors import Cast
 from dashboard.story.facts import Facts
-from dashboard.story.model import REGIME_CODES, Regimes
+from dashboard.story.model import REGIME_CODES, Regimes, Silence
 from dashboard.story.names import GroupNames
 
 Ints = npt.NDArray[np.int64]
@@ -31,10 +32,19 @@ class _Spans(NamedTuple):
     end: Ints
 
 
-def regimes_of(facts: Facts, cast: Cast, names: GroupNames) -> Regimes:
-    """The spans of all ranks, agents left out, by (group, rank, start)."""
+def regimes_of(
+    facts: Facts, cast: Cast, names: GroupNames, silent: Sequence[Silence] = ()
+) -> Regimes:
+    """The spans of all ranks, agents left out, by (group, rank, start).
+
+    In a run that goes on, the last span of an actor that is still there goes on too: its next row is only
+    due. Silence is no regime: it is cut out.
+    """
     judged = None if facts.judged is None else facts.judged.intervals
     spans = _from_points(facts.rows.points, cast.ends) if judged is None else _from_results(judged)
+    if facts.state == "live":
+        spans = _gone_on(spans, cast, facts.t1_ns)
+    spans = _heard(spans, facts, silent)
     code = np.array([REGIME_CODES.get(regime, -1) for regime in spans.regime], dtype=np.int64)
     keep = code >= 0
     for rank, incarnation in cast.agents:
@@ -53,6 +63,59 @@ def regimes_of(facts: Facts, cast: Cast, names: GroupNames) -> Regimes:
         regime=code[at].tolist(),
         start_ns=(spans.start[at] - facts.t0_ns).tolist(),
         end_ns=(spans.end[at] - facts.t0_ns).tolist(),
+    )
+
+
+def _gone_on(spans: _Spans, cast: Cast, now: int) -> _Spans:
+    """With the open spans of the newest incarnations up to now."""
+    newest = {a.rank: a for a in cast.actors if a.kind != "agent"}  # they are in order
+    here = {(a.rank, a.incarnation) for a in newest.values() if a.end is None}
+    end = spans.end.copy()
+    for at, key in enumerate(zip(spans.rank.tolist(), spans.incarnation.tolist(), strict=True)):
+        if key in here and end[at] >= cast.ends.get(key, now):
+            end[at] = max(int(end[at]), now)
+    return spans._replace(end=end)
+
+
+def _heard(spans: _Spans, facts: Facts, silent: Sequence[Silence]) -> _Spans:
+    """Without the times in which an actor was silent."""
+    cuts: dict[Key, list[tuple[int, int]]] = {}
+    for one in silent:
+        to = int(np.iinfo(np.int64).max) if one.to_ns is None else facts.t0_ns + one.to_ns
+        cuts.setdefault((one.rank, one.incarnation), []).append((facts.t0_ns + one.from_ns, to))
+    if not cuts:
+        return spans
+    at: list[int] = []
+    starts: list[int] = []
+    ends: list[int] = []
+
+    def keep(row: int, start: int, end: int) -> None:
+        at.append(row)
+        starts.append(start)
+        ends.append(end)
+
+    columns = (spans.rank, spans.incarnation, spans.start, spans.end)
+    for row, (rank, again, start, end) in enumerate(
+        zip(*(column.tolist() for column in columns), strict=True)
+    ):
+        begin, is_cut = start, False
+        for low, high in cuts.get((rank, again), ()):  # in time, apart from each other
+            if high > begin and low < end:
+                is_cut = True
+                if low > begin:
+                    keep(row, begin, low)
+                begin = max(begin, high)
+        if begin < end or not is_cut:
+            keep(row, begin, end)
+    index = np.array(at, dtype=np.int64)
+    return _Spans(
+        spans.rank[index],
+        spans.incarnation[index],
+        [spans.group[row] for row in at],
+        spans.epoch[index],
+        [spans.regime[row] for row in at],
+        np.array(starts, dtype=np.int64),
+        np.array(ends, dtype=np.int64),
     )
 
 

@@ -14,6 +14,7 @@ from collector.wire.run_ids import LONGEST, RULE, fits_a_path
 from dashboard.story.packing import packed_json
 from dashboard.story.source import RunSources
 from dashboard.story.tellers import tellers_of
+from dashboard.tiles.in_threads import in_threads
 
 MAX_NS = 1 << 62
 
@@ -22,13 +23,17 @@ Ns = Annotated[int, Query(ge=-MAX_NS, le=MAX_NS, description="nanoseconds since 
 Version = Annotated[
     str | None, Query(max_length=200, description="answer 304 when this is still the version")
 ]
+Group = Annotated[
+    str | None,
+    Query(max_length=200, description="whose regimes, as the story names it; else world"),
+]
 
 _JSON = {"application/json": {"schema": {"type": "object"}}}
 _ERRORS = (401, 403, 404, 421, 422, 500, 503)
 
 
 def routes(sources: RunSources) -> APIRouter:
-    """The routes of this folder; handlers run in the thread pool.
+    """The routes of this folder; handlers run in threads of the picture.
 
     Args:
         sources: the runs that are answered for. Whoever opened them closes them.
@@ -41,6 +46,7 @@ def routes(sources: RunSources) -> APIRouter:
         summary="What happened in a run: regimes, walks, debts, violations, incidents, the verdict",
         responses=_good("the story") | {304: {"description": "still that version"}} | _bad(),
     )
+    @in_threads
     def story(run_id: RunId, request: Request, if_version: Version = None) -> Response:
         told = tellers.of(_checked(run_id)).story()
         if if_version == told.version:
@@ -53,6 +59,7 @@ def routes(sources: RunSources) -> APIRouter:
         summary="Whether there is anything new in a run; cheap",
         responses=_good("the pulse") | _bad(),
     )
+    @in_threads
     def pulse(run_id: RunId) -> Response:
         return _answer(msgspec.json.encode(tellers.of(_checked(run_id)).pulse()), None)
 
@@ -61,6 +68,7 @@ def routes(sources: RunSources) -> APIRouter:
         summary="Every rank at one moment: step, clock, what is in flight, devices",
         responses=_good("the state") | _bad(),
     )
+    @in_threads
     def state(run_id: RunId, t: Ns, request: Request) -> Response:
         return _pack(tellers.of(_checked(run_id)).state(t), request)
 
@@ -69,12 +77,13 @@ def routes(sources: RunSources) -> APIRouter:
         summary="Exact numbers of a window of time, by rank",
         responses=_good("the numbers") | _bad(),
     )
-    def window(run_id: RunId, a: Ns, b: Ns, request: Request) -> Response:
+    @in_threads
+    def window(run_id: RunId, a: Ns, b: Ns, request: Request, group: Group = None) -> Response:
         if b <= a:
             raise BadRequestField(
                 "a window ends after it begins", where=f"a={a} b={b}", hint="give a < b"
             )
-        return _pack(tellers.of(_checked(run_id)).window(a, b), request)
+        return _pack(tellers.of(_checked(run_id)).window(a, b, group), request)
 
     return router
 

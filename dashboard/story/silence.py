@@ -27,7 +27,7 @@ def silent_of(facts: Facts, cast: Cast) -> list[Silence]:
         silence for key, span in spans.items() for silence in _of(facts, cast, key, span, spans)
     ]
     found.sort(key=lambda s: -_length(facts, s))
-    return sorted(found[:MAX_SILENT], key=lambda s: (s.from_ns, s.rank))
+    return sorted(found[:MAX_SILENT], key=lambda s: (s.from_ns, s.rank, s.incarnation))
 
 
 def quiet_ns(facts: Facts) -> int:
@@ -50,17 +50,22 @@ def _of(facts: Facts, cast: Cast, key: Key, span: Span, spans: dict[Key, Span]) 
         begin, end = int(span.last[at]), int(span.first[at + 1])
         if _goes_on(key, spans, begin, end):
             found.append(_silence(facts, key, begin, end))
-    tail = _tail(facts, cast, key, span, least)
+    tail = _tail(facts, cast, key, span, spans, least)
     return [*found, tail] if tail else found
 
 
-def _tail(facts: Facts, cast: Cast, key: Key, span: Span, least: float) -> Silence | None:
-    """From its last row until it was said to have left, or until now."""
+def _tail(
+    facts: Facts, cast: Cast, key: Key, span: Span, spans: dict[Key, Span], least: float
+) -> Silence | None:
+    """From its last row until it was said to have left, came again, or until now."""
     begin = int(span.last.max())
     left = cast.left.get(key)
-    if left is not None:
-        late = left.wall_ns - begin > least and left.reason != "finished"
-        return _silence(facts, key, begin, left.wall_ns) if late else None
+    again = [span.first_ns for other, span in spans.items() if other[0] == key[0] and other > key]
+    ends = [*again] if left is None else [*again, left.wall_ns]
+    if ends:
+        in_order = left is not None and left.reason == "finished"
+        late = min(ends) - begin > least and not in_order
+        return _silence(facts, key, begin, min(ends)) if late else None
     now = facts.t1_ns + quiet_ns(facts)
     if now - begin <= least:
         return None
@@ -69,7 +74,7 @@ def _tail(facts: Facts, cast: Cast, key: Key, span: Span, least: float) -> Silen
 
 def _silence(facts: Facts, key: Key, begin: int, end: int | None) -> Silence:
     to = None if end is None else facts.since(end)
-    return Silence(rank=key[0], from_ns=facts.since(begin), to_ns=to)
+    return Silence(rank=key[0], incarnation=key[1], from_ns=facts.since(begin), to_ns=to)
 
 
 def _goes_on(key: Key, spans: dict[Key, Span], begin: int, end: int) -> bool:

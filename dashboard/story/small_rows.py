@@ -23,7 +23,8 @@ _NUMBER = "rank, incarnation, seq"
 
 _ACTORS = """
 SELECT rank, incarnation, any_value(kind ORDER BY seq) AS kind, any_value(host ORDER BY seq) AS host,
-    any_value(name ORDER BY seq) AS name, bool_or(device_uuid IS NOT NULL) AS has_device
+    any_value(name ORDER BY seq) AS name, bool_or(device_uuid IS NOT NULL) AS has_device,
+    count(*)::BIGINT AS num
 FROM actors GROUP BY rank, incarnation ORDER BY rank, incarnation
 """
 _WALKS = f"""

@@ -10,6 +10,7 @@ from collector.storage._interface import EventStore, NoSuchRun
 from dashboard.story.live_source import LiveRun
 from dashboard.story.source import RunSource, RunSources
 from dashboard.story.trace_source import TraceRun
+from dashboard.tiles import stop_tiles_of
 
 MAX_HELD = 32
 """Runs of a store whose sources are kept; the one that was not asked for longest goes."""
@@ -41,7 +42,12 @@ class StoreSources:
 
     def close(self) -> None:
         """See RunSources."""
-        self._held.clear()
+        with self._lock:
+            held = list(self._held.values())
+            self._held.clear()
+        for source in held:
+            stop_tiles_of(source)
+            source.close()
 
 
 class TraceSources:
@@ -62,6 +68,7 @@ class TraceSources:
 
     def close(self) -> None:
         """See RunSources."""
+        stop_tiles_of(self.only)
         self.only.close()
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from dashboard.story.actors import cast_of
 from dashboard.story.facts import Facts
+from dashboard.story.group_names import group_names
 from dashboard.story.model import REGIME_CODES, Actor, Story, Walk
 
 _WORDS = tuple(REGIME_CODES)
@@ -34,8 +35,11 @@ class StateIndex:
     def __init__(self, facts: Facts, story: Story) -> None:
         self._story = story
         self._walk_times = [walk.at_ns for walk in story.walks]
+        names = group_names(facts)
+        self.group_names = names.shown
+        """Shown name of each group, by the name that the trace has."""
         self._first_views = {
-            row["group_id"]: sorted({m["rank"] for m in row["members"] if m})
+            names(row["group_id"]): sorted({m["rank"] for m in row["members"] if m})
             for row in facts.rows.views
         }
         self.left = {
@@ -80,7 +84,8 @@ class StateIndex:
             return "gone"
         for silence in self._story.silent:
             lasts = silence.to_ns is None or t_ns < silence.to_ns
-            if silence.rank == actor.rank and silence.from_ns < t_ns and lasts:
+            who = (silence.rank, silence.incarnation)
+            if who == (actor.rank, actor.incarnation) and silence.from_ns < t_ns and lasts:
                 return "silent"
         return "present"
 
@@ -91,7 +96,11 @@ class StateIndex:
             at = low + int(np.searchsorted(self._starts[low:high], t_ns, side="right")) - 1
             if at >= low:
                 regimes = self._story.regimes
-                found.append(Held(regimes.regime[at], regimes.start_ns[at], regimes.epoch[at]))
+                what = regimes.regime[at], regimes.epoch[at]
+                # Silence cuts a span in two; it was held since the first part began.
+                while at > low and (regimes.regime[at - 1], regimes.epoch[at - 1]) == what:
+                    at -= 1
+                found.append(Held(what[0], regimes.start_ns[at], what[1]))
         return max(found, default=None)
 
     def last_walk(self, t_ns: int) -> int | None:

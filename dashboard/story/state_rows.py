@@ -8,6 +8,7 @@ import numpy as np
 
 from dashboard.story.activity import Key
 from dashboard.story.facts import Facts
+from dashboard.story.measured import CPU_SAMPLE
 from dashboard.story.model import Story
 
 EXACT_ROWS = 20_000_000
@@ -39,7 +40,8 @@ class Moment(NamedTuple):
     Attributes:
         progress: seq and step of the last row up to then.
         clocks: the newest update of each author that the actor had issued, applied or read.
-        in_flight: how many of its updates some live rank had neither applied nor discarded.
+        in_flight: how many of its updates somebody who is to have them had neither applied nor
+            discarded; those that the author itself discarded are void.
     """
 
     progress: dict[Key, Progress]
@@ -47,13 +49,21 @@ class Moment(NamedTuple):
     in_flight: dict[Key, int]
 
 
-def rows_at(facts: Facts, wall_ns: int, live: list[int]) -> Moment:
+class Receiver(NamedTuple):
+    """Who is to have the updates of a group that are issued from a moment on."""
+
+    group: str
+    rank: int
+    since_ns: int
+
+
+def rows_at(facts: Facts, wall_ns: int, receivers: list[Receiver]) -> Moment:
     """All of it in one statement: each costs a live store the same again.
 
     Args:
         facts: what is known of the run.
         wall_ns: the moment.
-        live: ranks that are there then.
+        receivers: members of each group who are there then.
     """
     found, begin = _progress_by_bucket(facts, wall_ns)
     moment = Moment(found, {}, {})
@@ -62,8 +72,8 @@ def rows_at(facts: Facts, wall_ns: int, live: list[int]) -> Moment:
         parts.append(_progress_sql(facts, begin, wall_ns))
     if facts.rows.counts.keys() & {"updates", "reads"}:
         parts.append(_clocks_sql(facts, wall_ns))
-    if live and "updates" in facts.rows.counts:
-        parts.append(_in_flight_sql(facts, wall_ns, live))
+    if receivers and "updates" in facts.rows.counts:
+        parts.append(_in_flight_sql(facts, wall_ns, receivers))
     if not parts:
         return moment
     rows = facts.source.query(" UNION ALL ".join(f"({part})" for part in parts))
@@ -126,22 +136,34 @@ def _clocks_sql(facts: Facts, wall_ns: int) -> str:
     """  # noqa: S608
 
 
-def _in_flight_sql(facts: Facts, wall_ns: int, live: list[int]) -> str:
-    ranks = ", ".join(map(str, live))
+def _in_flight_sql(facts: Facts, wall_ns: int, receivers: list[Receiver]) -> str:
+    values = ", ".join(f"({_text(r.group)}, {r.rank}, {r.since_ns})" for r in receivers)
     return f"""
-        SELECT {_IN_FLIGHT} AS what, author AS rank, again AS incarnation, count(*)::BIGINT AS a,
-            NULL::BIGINT AS b, NULL::BIGINT AS c
+        SELECT {_IN_FLIGHT} AS what, author AS rank, again AS incarnation,
+            count(DISTINCT counter)::BIGINT AS a, NULL::BIGINT AS b, NULL::BIGINT AS c
         FROM (
             SELECT origin_rank AS author, coalesce(origin_incarnation, 0) AS again, counter, object,
-                count(DISTINCT rank) FILTER (rank IN ({ranks})) AS num_know,
-                bool_or(action = 'issued') AS is_issued
+                any_value(group_id) AS group_id, list(DISTINCT rank) AS knows,
+                min(wall_ns) FILTER (action = 'issued') AS issued_ns,
+                bool_or(action = 'discarded' AND rank = origin_rank) AS is_void
             FROM updates
             WHERE {_within(facts, wall_ns)} AND counter IS NOT NULL AND origin_rank IS NOT NULL
             GROUP BY author, again, counter, object
-        )
-        WHERE is_issued AND num_know < {len(live)}
+        ) AS dots
+        JOIN (VALUES {values}) AS receivers(name, receiver, since_ns)
+            ON dots.group_id = receivers.name AND since_ns <= issued_ns
+        LEFT JOIN (
+            SELECT object, arg_max(holders, wall_ns) AS holders FROM objects GROUP BY object
+        ) AS held ON dots.object = held.object
+        WHERE issued_ns IS NOT NULL AND NOT is_void AND NOT list_contains(knows, receiver)
+            AND (holders IS NULL OR list_contains(holders, receiver))
         GROUP BY author, again
     """  # noqa: S608
+
+
+def _text(words: str) -> str:
+    """A text of the trace as SQL."""
+    return "'" + words.replace("'", "''") + "'"
 
 
 def devices_at(
@@ -160,8 +182,8 @@ def devices_at(
     if story.measured["cpu"]["state"] == "measured":
         cpu = _by_rank(
             facts,
-            "SELECT subject_rank AS rank, arg_max(value, wall_ns) AS value FROM health "  # noqa: S608
-            f"WHERE {since} AND detector = 'cpu' AND signal = 'cpu_busy' AND value IS NOT NULL "
+            "SELECT subject_rank AS rank, least(arg_max(value, wall_ns), 100) AS value FROM health "  # noqa: S608
+            f"WHERE {since} AND {CPU_SAMPLE} AND value IS NOT NULL "
             "AND subject_rank IS NOT NULL GROUP BY subject_rank",
         )
         cpu = cpu or _by_rank(facts, _busy(wall_ns))

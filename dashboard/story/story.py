@@ -6,10 +6,10 @@ from dashboard.story.actors import cast_of
 from dashboard.story.debts import debts_of
 from dashboard.story.excursions import excursions_of
 from dashboard.story.facts import Facts
+from dashboard.story.group_names import group_names
 from dashboard.story.incidents import Seen, incidents_of
 from dashboard.story.marks import gaps_of, marks_of
 from dashboard.story.model import RunPart, Story
-from dashboard.story.names import GroupNames
 from dashboard.story.regimes import regimes_of
 from dashboard.story.silence import silent_of
 from dashboard.story.sql_behind import SQL
@@ -22,15 +22,14 @@ from dashboard.story.words import plain
 
 def tell(facts: Facts, measured: dict[str, dict[str, str]], version: str) -> Story:
     """The story that the facts tell."""
-    rows = facts.rows
-    names = GroupNames([*rows.points["group_id"].unique().to_pylist(), *_groups(facts)])
+    names = group_names(facts)
     cast = cast_of(facts)
     walks, debts = walks_of(facts, names), debts_of(facts, names)
-    regimes = regimes_of(facts, cast, names)
+    silent, waits = silent_of(facts, cast), waits_of(facts, cast)
+    regimes = regimes_of(facts, cast, names, silent)
     gaps, violations = gaps_of(facts), violations_of(facts, names)
     marks, num_marks = marks_of(facts, walks, gaps, violations)
-    excursions = excursions_of(facts, walks, debts, marks)
-    silent, waits = silent_of(facts, cast), waits_of(facts, cast)
+    excursions = excursions_of(facts, walks, debts, names)
     seen = Seen(facts, cast, violations, excursions, silent, gaps, waits)
     return Story(
         version=version,
@@ -56,11 +55,6 @@ def tell(facts: Facts, measured: dict[str, dict[str, str]], version: str) -> Sto
         measured=measured,
         sql=SQL,
     )
-
-
-def _groups(facts: Facts) -> list[str]:
-    rows = facts.rows
-    return [row["group_id"] for part in (rows.walks, rows.debts) for row in part]
 
 
 def _run(facts: Facts) -> RunPart:

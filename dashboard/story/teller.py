@@ -25,7 +25,7 @@ from dashboard.tiles import Building, tiles_of
 PAUSE_S = 0.25
 """A story of a growing run is not made anew more often."""
 
-SHARE = 4
+SHARE = 2
 """And the pause is at least so many times what making it took."""
 
 LONGEST_PAUSE_S = 5.0
@@ -91,7 +91,11 @@ class Teller:
         told = self._told
         if told is not None and told.version == self.version():
             return told
-        with self._telling:
+        # Somebody is telling it: what was told before is of a moment ago, as after a pause.
+        if not self._telling.acquire(blocking=told is None):
+            assert told is not None
+            return told
+        try:
             told = self._told
             began = self._mono_s()
             if told is not None and (told.version == self.version() or began < self._not_before_s):
@@ -107,6 +111,8 @@ class Teller:
                 self._not_before_s = self._mono_s() + pause_s
             self._told = told
             return told
+        finally:
+            self._telling.release()
 
     def begin(self) -> None:
         """Tell the first story in a thread, so that nobody waits for it without knowing why."""
@@ -136,6 +142,7 @@ class Teller:
         source, version = self.source, self.version()
         num_rows, came_ns = source.num_rows(), source.last_came_ns()
         told, tiles = self._told, tiles_of(source)
+        reading = tiles.keep_up(grows=source.is_open()) if is_told else None
         age_s = None if came_ns is None else max(0.0, time.time() - came_ns / 1e9)
         return {
             "version": version,
@@ -146,7 +153,7 @@ class Teller:
             "rows_per_s": self._speed(num_rows),
             "last_row_age_s": age_s,
             "is_told": is_told,
-            "building": self._building(tiles.building),
+            "building": self._building(reading),
         }
 
     def state(self, t_ns: int) -> dict[str, Any]:
@@ -154,10 +161,11 @@ class Teller:
         told = self.story()
         return state_at(told.facts, told.story, told.index, t_ns)
 
-    def window(self, a_ns: int, b_ns: int) -> dict[str, Any]:
-        """Numbers of a window, in ns since t0."""
+    def window(self, a_ns: int, b_ns: int, group: str | None = None) -> dict[str, Any]:
+        """Numbers of a window, in ns since t0; regimes are those of one group."""
         told = self.story()
-        return window(told.facts, told.story, a_ns, b_ns)
+        waits = tiles_of(self.source).window(a_ns, b_ns, told.facts.t0_ns)
+        return window(told.facts, told.story, waits, a_ns, b_ns, group)
 
     def _building(self, tiles: Building | None) -> dict[str, Any] | None:
         if self._told is None and not self._failed:

@@ -45,6 +45,7 @@ class TraceRun:
         self._tables = TraceTables(self._folder)
         self._answers = KeptAnswers(self.path, self._tables.query)
         self._file = ReportFile(self._folder.path)
+        self._results_of = self._file.stamp()
         self._starting = threading.Lock()
         self._judging: threading.Thread | None = None
         self._made: Report | None = None
@@ -92,6 +93,7 @@ class TraceRun:
 
     def report(self) -> Report | None:
         """See RunSource; the first call starts judging where there is no report."""
+        self._follow_results()
         report = self._file.read() or self._made
         if report is None:
             self._judge_once()
@@ -125,6 +127,17 @@ class TraceRun:
         """See RunSource. A judging under way goes on to its end, and its answer is dropped."""
         self._tables.close()
         self._folder.close()
+
+    def _follow_results(self) -> None:
+        """Somebody analysed the trace meanwhile: tables and kept answers are of the new results."""
+        stamp = self._file.stamp()
+        with self._starting:
+            if stamp in (self._results_of, (0, 0)):  # or just being replaced
+                return
+            self._results_of = stamp
+            self._results = {}
+            self._tables.renew_results()
+            self._answers.renew()
 
     def _judge_once(self) -> None:
         with self._starting:

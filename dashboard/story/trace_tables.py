@@ -31,6 +31,17 @@ MAX_MEMORY = "2GB"
 _VIEWS = data_views("", ())
 
 
+def reads_results(sql: str) -> bool:
+    """Whether a statement reads result tables, itself or through a named view."""
+    return any(name in RESULT_TABLES for name in _named(sql))
+
+
+def _named(sql: str) -> set[str]:
+    """The tables and views that a statement needs."""
+    words = set(re.findall(r"\w+", sql.lower()))
+    return {view.name for view in needed(_VIEWS, [name for name in words if name in _VIEWS])}
+
+
 class TraceTables:
     """SQL over one trace. Safe to call from several threads.
 
@@ -63,8 +74,7 @@ class TraceTables:
             BadUsage: the statement fails.
             BadTrace: a file that it needs cannot be read.
         """
-        words = set(re.findall(r"\w+", sql.lower()))
-        names = {v.name for v in needed(_VIEWS, [n for n in words if n in _VIEWS])}
+        names = _named(sql)
         with self._changing:
             for name in sorted(names - self._ready):
                 if name in TABLES:
@@ -89,9 +99,14 @@ class TraceTables:
             for name in RESULT_TABLES:
                 self._forget(name)
 
+    def renew_results(self) -> None:
+        """The folder's results were written again: what was read of them is forgotten."""
+        self.set_results({})
+
     def close(self) -> None:
-        """Close the database."""
-        self._db.close()
+        """Close the database, once a table that is being made is there."""
+        with self._changing:
+            self._db.close()
 
     def _forget(self, name: str) -> None:
         if name in self._ready:

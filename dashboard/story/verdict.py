@@ -25,6 +25,9 @@ from dashboard.story.words import (
 
 MAX_DETAIL = 12
 _CUT = "The run's end is missing: it was not closed cleanly."
+_OPEN_END = ("the run did not end cleanly", "the run ended right after the fall")
+"""How the analyzer begins a reason that a run has for as long as it goes on."""
+
 _NAMES = ("STRONG", "CAUSAL", "EVENTUAL")
 
 
@@ -33,6 +36,7 @@ def verdict_of(
 ) -> VerdictPart:
     """The verdict with its sentence."""
     report = facts.report
+    num_inferred = 0 if report is None else sum(v.inferred for v in report.violations)
     state = _state(facts, report)
     said = _said(state, facts, cast, regimes, excursions)
     if facts.state == "live" and state in ("violated", "ok", "unknown"):
@@ -42,7 +46,8 @@ def verdict_of(
         sentence=said,
         detail=_detail(facts, cast, report),
         checks=[] if report is None else [_check(report, i) for i in range(len(report.checks))],
-        num_violations=0 if report is None else len(report.violations),
+        num_violations=0 if report is None else len(report.violations) - num_inferred,
+        num_inferred=num_inferred,
         judged_upto_ns=_upto(facts),
     )
 
@@ -90,14 +95,27 @@ def _judging(facts: Facts, cast: Cast, regimes: Regimes, excursions: Sequence[Ex
         if facts.judged is None:
             return f"{said} Not judged yet."
         ago = "" if upto is None else f" up to {duration(facts.since(facts.t1_ns) - upto)} ago"
-        return f"{said} Judged{ago}: no promise broken so far."
+        return f"{said} Judged{ago}: no promise broken so far{_but(facts)}."
     ends = _end_words(facts)
     if facts.judged is None:
         return sentence(
             f"being judged; until then nothing is known. {_tale(cast, excursions, ends)}"
         )
     at = "" if upto is None else f" up to {moment(upto)}"
-    return f"Being judged; no promise broken{at}. {_tale(cast, excursions, ends)}".strip()
+    return (
+        f"Being judged; no promise broken{at}{_but(facts)}. {_tale(cast, excursions, ends)}".strip()
+    )
+
+
+def _but(facts: Facts) -> str:
+    """What cannot be decided in a run that goes on, for other reasons than that it goes on."""
+    assert facts.report is not None
+    others = [(w, c) for w, c in _reasons(facts.report) if not w.startswith(_OPEN_END)]
+    if not others:
+        return ""
+    num = sum(len(codes) for _, codes in others)
+    why = plain(others[0][0], 300).rstrip(".")
+    return f", but {count(num, 'check')} cannot be answered: {why}"
 
 
 def _ok(facts: Facts, cast: Cast, regimes: Regimes, excursions: Sequence[Excursion]) -> str:

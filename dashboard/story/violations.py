@@ -28,7 +28,7 @@ def in_order(report: Report) -> list[Violation]:
     """Those that count first, then in time."""
     return sorted(
         report.violations,
-        key=lambda v: (not counts(v), v.wall_ns, v.rank, v.incarnation, v.seq, v.code),
+        key=lambda v: (not counts(v), v.wall_ns, v.rank, v.incarnation, v.seq, v.code, v.sentence),
     )
 
 

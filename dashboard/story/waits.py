@@ -49,7 +49,7 @@ def _sentence(waits: WaitSummary, cast: Cast) -> str:
     top = max(waits.by_rank, key=lambda r: (r.caused_s, -r.rank))
     if top.caused_s <= 0:
         return said
-    failed = {k[0] for k, d in cast.left.items() if d.reason != "finished"}
+    failed = {k[0] for k, d in cast.left.items() if d.reason == "failed"}
     if top.rank in failed:
         return (
             f"{said} For {seconds(top.caused_s)} of it they waited for rank {top.rank}, which died."

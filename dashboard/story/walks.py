@@ -15,20 +15,32 @@ _Actors = frozenset[tuple[int, int]]
 def walks_of(facts: Facts, names: GroupNames) -> list[Walk]:
     """All committed views in time.
 
-    ``missing``: members of the last STRONG view (the first view counts) that are not in this one.
+    ``missing``: ranks of the last STRONG view (the first view counts) that are not in this one, in
+    whatever incarnation.
     """
-    whole: dict[str, _Actors] = {
-        row["group_id"]: _actors(row["members"]) for row in facts.rows.views
+    whole: dict[str, frozenset[int]] = {
+        row["group_id"]: frozenset(_ranks(_actors(row["members"]))) for row in facts.rows.views
     }
     found = []
     for row in facts.rows.walks:  # by group and epoch
-        members, group = _actors(row["members"]), row["group_id"]
+        members, group = _ranks(_actors(row["members"])), row["group_id"]
         strong = row["to_regime"] == "STRONG"
-        gone = frozenset() if strong else whole.get(group, frozenset()) - members
+        gone = frozenset() if strong else whole.get(group, frozenset()) - {*members}
         if strong or group not in whole:
-            whole[group] = members
-        found.append(_walk(facts, row, names(group), members, gone))
-    return sorted(found, key=lambda walk: (walk.at_ns, walk.group, walk.epoch))
+            whole[group] = frozenset(members)
+        found.append(_walk(facts, row, names(group), members, sorted(gone)))
+    found.sort(key=lambda walk: (walk.at_ns, walk.group, walk.epoch, walk.members))
+    _name(found)
+    return found
+
+
+def _name(walks: list[Walk]) -> None:
+    """Sides that cannot reach each other walk to one epoch number."""
+    seen: set[str] = set()
+    for walk in walks:
+        if walk.id in seen and walk.members:
+            walk.id = f"{walk.id}:{walk.members[0]}"
+        seen.add(walk.id)
 
 
 def is_end(walk: Walk) -> bool:
@@ -36,9 +48,12 @@ def is_end(walk: Walk) -> bool:
     return not walk.members and walk.fault is None
 
 
-def _walk(facts: Facts, row: dict[str, Any], group: str, members: _Actors, gone: _Actors) -> Walk:
+def _walk(
+    facts: Facts, row: dict[str, Any], group: str, members: list[int], gone: list[int]
+) -> Walk:
     proposer = row["proposer"]
     walk = Walk(
+        id=f"{group}:{row['epoch']}",
         group=group,
         epoch=row["epoch"],
         at_ns=facts.since(row["wall_ns"]),
@@ -46,8 +61,8 @@ def _walk(facts: Facts, row: dict[str, Any], group: str, members: _Actors, gone:
         to_regime=row["to_regime"],
         fault=row["fault"],
         reason=plain(row["reason"], 300) or None,
-        members=_ranks(members),
-        missing=_ranks(gone),
+        members=members,
+        missing=gone,
         cohorts=[_ranks(_actors(cohort)) for cohort in row["cohorts"] or ()],
         proposer=None if proposer is None else proposer["rank"],
         sentence="",

@@ -7,31 +7,45 @@ from typing import Any
 import numpy as np
 
 from dashboard.story.facts import Facts
+from dashboard.story.measured import CPU_SAMPLE
 from dashboard.story.model import REGIME_CODES, Story
-from dashboard.story.provisional_waits import ALL_WAIT
-
-BEFORE_NS = 60_000_000_000
-"""A wait that began longer before the window than this is not looked for."""
+from dashboard.tiles.run_tiles import WindowSums
 
 _WORDS = tuple(REGIME_CODES)
 
 
-def window(facts: Facts, story: Story, a_ns: int, b_ns: int) -> dict[str, Any]:
+def window(
+    facts: Facts, story: Story, waits: WindowSums, a_ns: int, b_ns: int, group: str | None = None
+) -> dict[str, Any]:
     """Waits, regime shares and devices by rank between two times, in ns since t0.
 
-    Seconds are clipped to the window. Shares are of the time in which anything is known.
+    Seconds are those of the lanes, clipped to the window; null where waits were not measured. Shares
+    are of the time in which anything is known, in one group.
+
+    Args:
+        facts: what is known of the run.
+        story: told from them.
+        waits: of the same window.
+        a_ns: where it begins.
+        b_ns: where it ends.
+        group: shown name of the group that regimes are of; where there is none
+            of that name ``world``, else the first.
     """
+    shown = group if group in story.groups else _default_group(story.groups)
+    held, whole = _regimes(story, shown, a_ns, b_ns)
     a, b = facts.t0_ns + a_ns, facts.t0_ns + b_ns
-    waited, caused = _waits(facts, a, b)
-    held, whole = _regimes(story, a_ns, b_ns)
     gpu = _devices(facts, story, "gpu", a, b)
     cpu = _devices(facts, story, "cpu", a, b)
+    measured = story.measured["waits"]["state"] == "measured"
+    nothing = (0.0, 0.0) if measured else (None, None)
+    sums = waits.by_rank if measured else {}
     return {
+        "group": shown,
         "by_rank": [
             {
                 "rank": rank,
-                "waited_s": waited.get(rank, 0.0),
-                "caused_s": caused.get(rank, 0.0),
+                "waited_s": sums.get(rank, nothing)[0],
+                "caused_s": sums.get(rank, nothing)[1],
                 "regimes": _shares(held.get(rank, {})),
                 "gpu_median": gpu.get(rank, (None, None))[0],
                 "gpu_min": gpu.get(rank, (None, None))[1],
@@ -40,12 +54,18 @@ def window(facts: Facts, story: Story, a_ns: int, b_ns: int) -> dict[str, Any]:
             for rank in story.ranks
         ],
         "regime_share": _shares(whole),
-        "source": None if story.waits is None else story.waits.source,
+        "source": waits.kind if measured else None,
+        "waits_upto_ns": waits.upto_ns,
+        "building": None if waits.building is None else waits.building._asdict(),
     }
 
 
+def _default_group(groups: list[str]) -> str | None:
+    return "world" if "world" in groups else next(iter(groups), None)
+
+
 def _regimes(
-    story: Story, a_ns: int, b_ns: int
+    story: Story, group: str | None, a_ns: int, b_ns: int
 ) -> tuple[dict[int, dict[int, int]], dict[int, int]]:
     """Time in each regime, by rank and in all."""
     regimes = story.regimes
@@ -55,6 +75,8 @@ def _regimes(
     by_rank: dict[int, dict[int, int]] = {}
     whole: dict[int, int] = {}
     for at in np.flatnonzero(length > 0).tolist():
+        if regimes.group[at] != group:
+            continue
         held, code = by_rank.setdefault(regimes.rank[at], {}), regimes.regime[at]
         held[code] = held.get(code, 0) + int(length[at])
         whole[code] = whole.get(code, 0) + int(length[at])
@@ -66,49 +88,6 @@ def _shares(held: dict[int, int]) -> dict[str, float]:
     return {_WORDS[code]: held[code] / whole for code in sorted(held)} if whole else {}
 
 
-def _waits(facts: Facts, a: int, b: int) -> tuple[dict[int, float], dict[int, float]]:
-    """Seconds waited and caused in the window, by rank."""
-    entries = f"""
-        entries AS (
-            SELECT comm_id, cseq, rank, incarnation, op, completed,
-                coalesce(start_ns, enter_ns, wall_ns) AS came
-            FROM collectives WHERE wall_ns BETWEEN {a - BEFORE_NS} AND {b}
-        )
-    """  # noqa: S608  # numbers
-    if facts.judged is not None:
-        judged = """
-            waits_here AS (
-                SELECT e.rank, e.came, e.came + w.wait_ns AS until, w.root_rank AS cause
-                FROM entries AS e JOIN waits AS w USING (comm_id, cseq, rank, incarnation)
-            )
-        """
-    else:
-        judged = f"""
-            waits_here AS (
-                SELECT rank, came, max(came) OVER whole AS until,
-                    arg_max(rank, (came, -rank)) OVER whole AS cause
-                FROM entries
-                WHERE completed AND op IN ({ALL_WAIT})
-                WINDOW whole AS (PARTITION BY comm_id, cseq)
-            )
-        """  # noqa: S608
-    rows = facts.source.query(
-        f"""
-        WITH {entries}, {judged}
-        SELECT rank, cause, sum(least(until, {b}) - greatest(came, {a})) / 1e9 AS wait_s
-        FROM waits_here WHERE until > {a} AND came < {b} AND until > came
-        GROUP BY rank, cause
-        """  # noqa: S608
-    )
-    waited: dict[int, float] = {}
-    caused: dict[int, float] = {}
-    for row in rows.to_pylist():
-        waited[row["rank"]] = waited.get(row["rank"], 0.0) + row["wait_s"]
-        if row["cause"] is not None:
-            caused[row["cause"]] = caused.get(row["cause"], 0.0) + row["wait_s"]
-    return waited, caused
-
-
 def _devices(
     facts: Facts, story: Story, which: str, a: int, b: int
 ) -> dict[int, tuple[float | None, float | None]]:
@@ -117,8 +96,8 @@ def _devices(
         return {}
     table = {
         "gpu": "SELECT rank, wall_ns, util_pct AS value FROM gpu_utilisation",
-        "cpu": "SELECT subject_rank AS rank, wall_ns, value FROM health "
-        "WHERE detector = 'cpu' AND signal = 'cpu_busy'",
+        "cpu": "SELECT subject_rank AS rank, wall_ns, least(value, 100) AS value FROM health "  # noqa: S608
+        f"WHERE {CPU_SAMPLE}",
     }[which]
     rows = facts.source.query(
         f"SELECT rank, median(value) AS middle, min(value) AS least FROM ({table}) "  # noqa: S608

@@ -2,6 +2,6 @@
 
 from dashboard.tiles.builder import Building
 from dashboard.tiles.routes import routes
-from dashboard.tiles.run_tiles import RunTiles, tiles_of
+from dashboard.tiles.run_tiles import RunTiles, stop_tiles_of, tiles_of
 
-__all__ = ["Building", "RunTiles", "routes", "tiles_of"]
+__all__ = ["Building", "RunTiles", "routes", "stop_tiles_of", "tiles_of"]

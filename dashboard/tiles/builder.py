@@ -7,9 +7,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dashboard.tiles import cache as kept
-from dashboard.tiles.content import Content
-from dashboard.tiles.rows import NewRows, first_ns, judged_parts, parts_of_saved, t0_of
+from dashboard.tiles.content import LANES, Content
+from dashboard.tiles.encode import pixel_bounds
+from dashboard.tiles.rows import (
+    NewRows,
+    first_ns,
+    judged_parts,
+    last_ns,
+    parts_of_saved,
+    run_t0,
+    t0_of,
+)
 from dashboard.tiles.source import RowSource
+
+_PIXELS = 1500
 
 
 class Building(NamedTuple):
@@ -24,6 +35,12 @@ class _Live(NamedTuple):
     content: Content
 
 
+def _warm(content: Content) -> None:
+    """Draw the whole once, before anybody waits for it: maps its files, loads compiled code."""
+    bounds = pixel_bounds(0, max(content.upto_ns, _PIXELS), _PIXELS)
+    content.layers(LANES, content.shown_ranks(), bounds)
+
+
 class Builder:
     """Holds what is shown, and brings it up to date; ``update`` is for one thread.
 
@@ -36,10 +53,21 @@ class Builder:
         self._drawing = drawing
         self._cache = cache
         self._live: _Live | None = None
+        self._first_ns: int | None = None
         self._read: tuple[str, bool] | None = None
         self.shown = Content(0, "provisional")
         self.generation = 0
         self.building: Building | None = Building(0.0, "opening the run")
+
+    def t0(self, source: RowSource) -> int:
+        """The wall clock that times count from, as it is known now.
+
+        What is shown may count from another one: of a run that grows an earlier row may come, and
+        its trace.json after its first rows.
+        """
+        if self._live is None or self._first_ns is None:
+            return self.shown.t0
+        return t0_of(source.meta(), self._first_ns)
 
     def is_done(self, source: RowSource) -> bool:
         """True when what is shown is all of this version."""
@@ -67,8 +95,12 @@ class Builder:
             if first is None:
                 return
             content = Content(t0_of(source.meta(), first), "provisional")
-            self._live = _Live(NewRows(source), content)
-        rows = self._live.new.read()
+            self._first_ns = first
+            self._live = _Live(NewRows(), content)
+        rows = self._live.new.read(source)
+        if len(rows.wall_ns):
+            earliest = int(rows.wall_ns.min())
+            self._first_ns = min(self._first_ns or earliest, earliest)
         with self._drawing:
             self._live.content.add(rows)
             if len(rows.what) or self.shown is not self._live.content:
@@ -82,20 +114,16 @@ class Builder:
         found = kept.load(place) if place is not None else None
         if found is None:
             self.building = Building(0.0, "looking for the first row")
-            found = Content(self._t0(source), "judged" if judged else "provisional")
+            found = Content(run_t0(source), "judged" if judged else "provisional")
             if not self._fill(found, source, judged=judged, stop=stop):
                 return False
             if place is not None:
                 self.building = Building(1.0, "keeping it for the next time")
                 kept.save(place, found)
+        _warm(found)
         self._show(found)
         self._live = None
         return True
-
-    def _t0(self, source: RowSource) -> int:
-        meta = source.meta()
-        first = first_ns(source)
-        return t0_of(meta, meta.created_ns if first is None else first)
 
     def _fill(
         self, content: Content, source: RowSource, *, judged: bool, stop: threading.Event
@@ -121,6 +149,10 @@ class Builder:
                     if at_once:
                         self._show(content)
                 self.building = Building(round(half + share * half, 3), "reading waits")
+        last = last_ns(source)  # of every table: an analysis saw those too that have no lane
+        if last is not None:
+            with self._drawing:
+                content.upto_ns = max(content.upto_ns, last - content.t0)
         return True
 
     def _show(self, content: Content) -> None:

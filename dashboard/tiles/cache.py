@@ -24,7 +24,7 @@ from dashboard.tiles.content import Content
 MAX_BYTES = 4 << 30
 """Of all that is kept; beyond that, what was not used for longest goes."""
 
-_FORMAT = 1
+_FORMAT = 2
 _NEW = "new-"
 _OLD_S = 24 * 3600.0
 """A folder that was begun so long ago is nobody's any more."""

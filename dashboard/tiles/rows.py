@@ -6,7 +6,8 @@ are stored in order of seq, so the highest seq that came is how far its rows wer
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -26,6 +27,13 @@ COLLECTIVES, GROUPS, GPU, CPU, COMPUTE, ACTORS = range(6)
 
 ROWS_A_PART = 2_000_000
 """Of a saved run that are read at a time."""
+
+NEW_NS = 120 * 10**9
+"""Rows so far behind the newest are looked for now and then only."""
+
+WHOLE_S = 5.0
+SHARE = 20
+"""Between two looks at everything: so many seconds, and so many times what one takes."""
 
 HOUR_NS = 3600 * 10**9
 _NONE = -1
@@ -74,7 +82,10 @@ class Rows(NamedTuple):
 
     def only(self, what: int) -> Rows:
         """The rows of one table."""
-        keep = self.what == what
+        return self.where(self.what == what)
+
+    def where(self, keep: npt.NDArray[np.bool_]) -> Rows:
+        """Some of the rows."""
         some: dict[str, Any] = {name: getattr(self, name)[keep] for name in self._fields[:-1]}
         return Rows(**some, comm=self.comm.filter(pa.array(keep)))
 
@@ -101,30 +112,60 @@ def _rows(answer: Any) -> Rows:
 class NewRows:
     """The rows of a run that grows, each once.
 
+    Most looks are at the newest minutes only, which leaves stored files alone. They take the rows of
+    actors that were that far already and of those that begin there; who lags behind, or comes late,
+    is read by a look at everything, now and then.
+
     Args:
-        source: the run.
+        mono_s: the clock.
     """
 
-    def __init__(self, source: RowSource) -> None:
-        self._source = source
+    def __init__(self, mono_s: Callable[[], float] = time.monotonic) -> None:
+        self._mono_s = mono_s
         self._upto: dict[tuple[int, int], int] = {}
+        self._wall: dict[int, int] = {}
+        self._whole_at_s = 0.0
 
-    def read(self) -> Rows:
-        """What came since the last time."""
+    def read(self, source: RowSource) -> Rows:
+        """What came since the last time; ``source`` is the same run each time, and not kept."""
+        began = self._mono_s()
+        newest = max(self._wall.values(), default=None)
+        if newest is None or began >= self._whole_at_s:
+            rows = self._look(source, "")
+            self._whole_at_s = self._mono_s() + max(WHOLE_S, SHARE * (self._mono_s() - began))
+        else:
+            since = newest - NEW_NS
+            rows = self._of_those_that_keep_up(
+                self._look(source, f" AND wall_ns >= {since}"), since
+            )
+        actor = rows.rank << 32 | rows.incarnation
+        for code in np.unique(actor).tolist():
+            key, mine = (code >> 32, code & 0xFFFFFFFF), actor == code
+            self._upto[key] = max(self._upto.get(key, -1), int(rows.seq[mine].max()))
+            self._wall[code] = max(self._wall.get(code, 0), int(rows.wall_ns[mine].max()))
+        return rows
+
+    def _of_those_that_keep_up(self, rows: Rows, since: int) -> Rows:
+        """Without actors of whom older rows may be missing here: their cursor must not pass those."""
+        actor = rows.rank << 32 | rows.incarnation
+        whole = []
+        for code in np.unique(actor).tolist():
+            known = self._wall.get(code)
+            begins = known is None and int(rows.seq[actor == code].min()) == 0
+            if begins or (known is not None and known >= since + NEW_NS // 2):
+                whole.append(code)
+        return rows.where(np.isin(actor, whole))
+
+    def _look(self, source: RowSource, bound: str) -> Rows:
         seen = [f"({r}, {i}, {s})" for (r, i), s in self._upto.items()] or ["(-1, -1, -1)"]
-        rows = _rows(
-            self._source.query(
+        return _rows(
+            source.query(
                 f"WITH seen(rank, incarnation, upto) AS (VALUES {', '.join(seen)}), "  # noqa: S608
                 f"r AS ({_statement(list(_PARTS))}) SELECT {_COLUMNS} FROM r LEFT JOIN seen AS s "
                 "ON r.rank = s.rank AND r.incarnation = s.incarnation "
-                "WHERE seq > coalesce(upto, -1)"
+                f"WHERE seq > coalesce(upto, -1){bound}"
             )
         )
-        actor = rows.rank << 32 | rows.incarnation
-        for code in np.unique(actor).tolist():
-            key = (code >> 32, code & 0xFFFFFFFF)
-            self._upto[key] = max(self._upto.get(key, -1), int(rows.seq[actor == code].max()))
-        return rows
 
 
 def parts_of_saved(source: RowSource, *, collectives: bool) -> Iterator[tuple[float, Rows]]:
@@ -170,10 +211,23 @@ def first_ns(source: RowSource) -> int | None:
     return found
 
 
+def last_ns(source: RowSource) -> int | None:
+    """Wall clock of the run's last row."""
+    each = " UNION ALL ".join(f"SELECT max(wall_ns) AS a FROM {table}" for table in EVENT_TABLES)  # noqa: S608
+    found: int | None = source.query(f"SELECT max(a) AS a FROM ({each})")["a"][0].as_py()  # noqa: S608
+    return found
+
+
 def t0_of(meta: TraceMeta, first: int) -> int:
     """The wall clock that times count from: the job's start where it is known, else the first row."""
     fits = meta.mode != "imported" and 0 <= first - meta.created_ns <= HOUR_NS
     return meta.created_ns if fits else first
+
+
+def run_t0(source: RowSource) -> int:
+    """The wall clock that a run's times count from, everywhere."""
+    meta, first = source.meta(), first_ns(source)
+    return t0_of(meta, meta.created_ns if first is None else first)
 
 
 def judged_parts(source: RowSource) -> Iterator[tuple[float, Any]]:
@@ -197,7 +251,7 @@ def judged_parts(source: RowSource) -> Iterator[tuple[float, Any]]:
 _JUDGED = """
 SELECT c.rank::BIGINT AS rank, c.incarnation::BIGINT AS incarnation,
     coalesce(c.start_ns, c.enter_ns, c.wall_ns)::BIGINT AS begin_ns, w.wait_ns,
-    coalesce(w.root_rank, w.last_rank, -1)::BIGINT AS by
+    coalesce(w.root_rank, -1)::BIGINT AS by
 FROM (SELECT * FROM collectives WHERE rank {inside}) AS c
 JOIN (SELECT * FROM waits WHERE rank {inside} AND wait_ns > 0) AS w
     ON c.rank = w.rank AND c.incarnation = w.incarnation AND c.comm_id = w.comm_id

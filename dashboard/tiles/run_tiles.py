@@ -9,10 +9,12 @@ import time
 import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cascade_runtime.vocabulary.errors import CascadeError
+from dashboard.tiles.background import in_background
 from dashboard.tiles.builder import Builder, Building
+from dashboard.tiles.content import Kind
 from dashboard.tiles.encode import encoded, pixel_bounds
 from dashboard.tiles.source import RowSource
 
@@ -31,6 +33,22 @@ RETRY_S = 5.0
 _log = logging.getLogger(__name__)
 
 
+class WindowSums(NamedTuple):
+    """What the lanes of waits hold of a window.
+
+    Attributes:
+        by_rank: seconds waited, and seconds of others' waits caused.
+        kind: judged or provisional, as in content.Kind.
+        upto_ns: time since t0 that rows were read to.
+        building: what is still being read; None when nothing is.
+    """
+
+    by_rank: dict[int, tuple[float, float]]
+    kind: Kind
+    upto_ns: int
+    building: Building | None
+
+
 class RunTiles:
     """Draws windows of one run. Safe to call from several threads.
 
@@ -46,7 +64,8 @@ class RunTiles:
         cache: Path | None = None,
         mono_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._source = weakref.ref(source)
+        self._stopping = stopping = threading.Event()
+        self._source = weakref.ref(source, lambda _: stopping.set())
         self._drawing = threading.RLock()
         self._builder = Builder(self._drawing, cache)
         self._made = os.urandom(4).hex()
@@ -54,7 +73,7 @@ class RunTiles:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._looked_s = -LOOK_S
-        self._stopping = threading.Event()
+        self._was_looked_at = False
         self._first = threading.Event()
         self._told = False
 
@@ -75,14 +94,39 @@ class RunTiles:
             return
         with self._lock:
             self._looked_s = self._mono_s()
+            self._was_looked_at = True
             if self._thread is None and (source.is_live or not self._builder.is_done(source)):
                 self._thread = threading.Thread(
                     target=self._keep, name="cascade-tiles", daemon=True
                 )
                 self._thread.start()
 
+    def keep_up(self, *, grows: bool) -> Building | None:
+        """A page is open, whether it asks for tiles or not: what is still being read of its run.
+
+        A run that does not grow any more may have been judged since the last tile: then its lanes are
+        brought up to date, and the page is told to go on asking until they are.
+
+        Args:
+            grows: rows are expected, so that there is always something left to read.
+        """
+        source = self._source()
+        if source is None or self._builder.is_done(source):
+            return self.building
+        if not grows or self._was_looked_at:
+            self.look()
+        if grows or self._stopping.is_set():
+            return self.building
+        return self.building or Building(0.0, "reading what is new")
+
     def tile(
-        self, a: int, b: int, w: int, lanes: Sequence[str], ranks: Sequence[int] | None = None
+        self,
+        a: int,
+        b: int,
+        w: int,
+        lanes: Sequence[str],
+        ranks: Sequence[int] | None = None,
+        t0: int | None = None,
     ) -> bytes:
         """The body of the tile route (encode.encoded).
 
@@ -92,34 +136,56 @@ class RunTiles:
             w: pixels.
             lanes: of content.LANES.
             ranks: whose rows, in this order; all ranks when not given.
+            t0: the wall clock that a and b count from; the run's as it is known now when not given.
         """
         self.look()
         self._first.wait(FIRST_S)
         with self._drawing:
             content = self._builder.shown
             rows = content.shown_ranks() if ranks is None else list(ranks)
-            layers = content.layers(lanes, rows, pixel_bounds(a, b, w))
+            t0, shift = self._shift(t0)
+            layers = content.layers(lanes, rows, pixel_bounds(a + shift, b + shift, w))
             building = self.building
             head = {
                 "a": a,
                 "b": b,
                 "w": w,
                 "version": self.version,
-                "upto_ns": content.upto_ns,
+                "t0_ns": str(t0),
+                "upto_ns": content.upto_ns - shift,
                 "source": content.kind,
                 "building": None if building is None else building._asdict(),
             }
         return encoded(head, layers)
 
+    def num_ranks(self) -> int:
+        """How many rows a tile has when none are asked for."""
+        with self._drawing:
+            return len(self._builder.shown.shown_ranks())
+
+    def _shift(self, t0: int | None) -> tuple[int, int]:
+        """t0, and what is added to a time since then to make it one of what is shown."""
+        source = self._source()
+        if t0 is None:
+            t0 = self._builder.shown.t0 if source is None else self._builder.t0(source)
+        return t0, t0 - self._builder.shown.t0
+
     def window_sums(self, a: int, b: int) -> dict[int, tuple[float, float]]:
         """By rank: seconds waited and seconds of others' waits caused inside a..b, exact."""
+        return self.window(a, b).by_rank
+
+    def window(self, a: int, b: int, t0: int | None = None) -> WindowSums:
+        """The same, and what it was read from; ``t0`` as in ``tile``."""
         self.look()
         self._first.wait(FIRST_S)
         with self._drawing:
             content = self._builder.shown
+            _, shift = self._shift(t0)
+            a, b = a + shift, b + shift
             waited, caused = content.waits.waited.sums(a, b), content.waits.caused.sums(a, b)
             ranks = sorted({*content.shown_ranks(), *waited, *caused})
-        return {r: (waited.get(r, 0) / 1e9, caused.get(r, 0) / 1e9) for r in ranks}
+            by_rank = {r: (waited.get(r, 0) / 1e9, caused.get(r, 0) / 1e9) for r in ranks}
+            return WindowSums(by_rank, content.kind, content.upto_ns - shift, self.building)
 
     def wait(self, timeout_s: float) -> bool:
         """Wait until all that was stored is in; False when it is not by then."""
@@ -157,7 +223,8 @@ class RunTiles:
             return None
         began = self._mono_s()
         try:
-            self._builder.update(source, self._stopping)
+            with in_background():
+                self._builder.update(source, self._stopping)
         except Exception as error:  # whatever it is: the rest of the picture stays
             known = isinstance(error, CascadeError)
             if not self._told:
@@ -181,3 +248,11 @@ def tiles_of(source: RowSource) -> RunTiles:
         if source not in _made:
             _made[source] = RunTiles(source)
         return _made[source]
+
+
+def stop_tiles_of(source: RowSource) -> None:
+    """Nobody looks at this source any more: what reads it in the background ends now."""
+    with _making:
+        made = _made.pop(source, None)
+    if made is not None:
+        made.close()

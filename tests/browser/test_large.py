@@ -58,7 +58,7 @@ def test_twenty_milliseconds_are_seen_in_four_hours(visit, four_hour_run, theme)
     page = v.open(four_hour_run.url, "canvas.ct-base")
     v.settled()
     moment = v.number("t")
-    page.get_by_role("button", name="Whole run").click()
+    page.get_by_role("button", name="Whole run", exact=True).click()
     v.until(lambda: v.span > 2 * HOURS_2_MS * 1e6, "four hours are on screen")
     eventual, strong = v.token("--regime-eventual"), v.token("--regime-strong")
     # One mark in the overview, one in the fleet's share, one on each of the three ranks.
@@ -84,7 +84,7 @@ def test_sixty_four_ranks_on_one_page(visit, tmp_path):
         v.settled()
         ranks = page.get_by_role("region", name="Ranks at the cursor").locator("tbody tr")
         v.until(lambda: ranks.count() == 64, "a line for each rank")
-        page.get_by_role("button", name="Whole run").click()
+        page.get_by_role("button", name="Whole run", exact=True).click()
         left, width = v.plot()
         absent = v.token("--regime-strong")
         v.until(lambda: runs_of(v.column(left + width / 2), absent), "lanes are drawn")
@@ -95,3 +95,4 @@ def test_sixty_four_ranks_on_one_page(visit, tmp_path):
         page.get_by_label("Sort ranks by").select_option("caused")
         v.until(lambda: v.query.get("sort") == "caused", "they are sorted")
         assert serious(page) == []
+        v.close()

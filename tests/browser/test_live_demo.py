@@ -115,7 +115,7 @@ def test_the_verdict_comes_at_the_end_without_a_reload(watched):
 def test_the_table_names_the_death_and_every_walk(watched):
     _, v = watched
     page = v.page
-    page.get_by_role("button", name="Whole run").click()
+    page.get_by_role("button", name="Whole run", exact=True).click()
     page.get_by_role("button", name="View as table").click()
     dialog = page.get_by_role("dialog", name="Timeline as a table")
     dialog.get_by_role("heading", name=re.compile("What happened")).wait_for()
@@ -127,5 +127,8 @@ def test_the_table_names_the_death_and_every_walk(watched):
 
 def test_the_demo_ends_by_itself_with_the_same_verdict(watched):
     demo, v = watched
+    v.until(
+        lambda: any("the page shows the same" in line for line in demo.said), "it says so", LONG_S
+    )
     v.page.goto("about:blank")
     assert "OK: no promise was broken" in demo.end()

@@ -142,6 +142,7 @@ def test_what_is_missing_is_called_missing(visit, tmp_path):
         assert "unknown, not fine" in said
         v.until_text(".cr-verdict-word", "^unknown$")
         assert serious(page) == []
+        v.close()
 
 
 def test_a_run_without_a_row_says_what_it_waits_for(visit, collector):
@@ -176,3 +177,4 @@ def test_a_token_is_asked_for_once(visit, tmp_path):
         page.wait_for_url("**/sign-in")
         page.goto(f"{command.base}/dash/runs")
         page.wait_for_selector("form")
+        v.close()

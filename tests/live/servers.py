@@ -46,6 +46,8 @@ class Server:
         assert self._process is not None
         self._process.send_signal(signal.SIGKILL)
         self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
 
     def stop(self) -> int:
         assert self._process is not None

@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 from cascade_runtime.vocabulary.errors import BadTrace
 from cascade_runtime.vocabulary.events import SCHEMA_VERSION
 from cascade_runtime.vocabulary.policy import load_policy
-from cascade_runtime.vocabulary.trace_meta import TraceMeta, format_trace_meta, parse_trace_meta
+from cascade_runtime.vocabulary.trace_meta import (
+    MAX_WORLD_SIZE,
+    TraceMeta,
+    format_trace_meta,
+    parse_trace_meta,
+)
 from tests.vocabulary.strategies import LAWS
 
 META = TraceMeta(
@@ -31,6 +36,7 @@ META = TraceMeta(
 metas = st.builds(
     TraceMeta,
     schema_version=st.just(SCHEMA_VERSION),
+    world_size=st.integers(0, MAX_WORLD_SIZE),
     policy=st.none() | st.sampled_from([load_policy("seed").table(), load_policy().table()]),
     created_ns=st.integers(0, 2**63 - 1),
     ended_ns=st.none() | st.integers(0, 2**63 - 1),
@@ -124,3 +130,10 @@ def test_what_is_no_json_object_is_refused(data):
     with pytest.raises(BadTrace, match=r"this is not a trace\.json") as caught:
         parse_trace_meta(data, "T/trace.json")
     assert caught.value.where == "T/trace.json"
+
+
+@pytest.mark.parametrize("size", [-1, 100_001, 2_000_000_000])
+def test_a_job_of_a_made_up_size_is_refused(size):
+    text = format_trace_meta(META).replace(b'"world_size": 4', b'"world_size": %d' % size)
+    with pytest.raises(BadTrace, match="world_size"):
+        parse_trace_meta(text, "trace.json")

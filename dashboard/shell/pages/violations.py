@@ -11,6 +11,7 @@ from dashboard.shell.pages._grid import column, grid, link
 from dashboard.shell.pages._page import Content, Page, notice, title
 from dashboard.shell.paths import Place, address
 from dashboard.shell.words import count
+from dashboard.tiles.rows import run_t0
 
 MOST = 5000
 _SQL = f"""\
@@ -54,8 +55,9 @@ def _content(shell: Shell, place: Place, query: dict[str, str]) -> Content:
         )
         return [title("Violations"), said]
     table = source.query(_SQL)
-    created_ns = source.meta().created_ns
-    rows = [_row(run_id, row, created_ns) for row in table.slice(0, MOST).to_pylist()]
+    found = table.slice(0, MOST).to_pylist()
+    t0 = run_t0(source)
+    rows = [_row(run_id, row, n, t0) for row, n in zip(found, _again(found), strict=True)]
     if not rows:
         what = "No promise was found broken."
         if report.verdict == "unknown":
@@ -82,9 +84,22 @@ def _columns(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [c for c in _COLUMNS if c["field"] not in _ONLY_IF_VARIED or c["field"] in varied | said]
 
 
-def _row(run_id: str, row: dict[str, Any], created_ns: int) -> dict[str, Any]:
-    ident = ":".join(str(row[name]) for name in ("code", "rank", "incarnation", "seq"))
-    after_s = (row["wall_ns"] - created_ns) / 1e9 if row["wall_ns"] is not None else None
+def _key(row: dict[str, Any]) -> str:
+    return ":".join(str(row[name]) for name in ("code", "rank", "incarnation", "seq"))
+
+
+def _again(rows: list[dict[str, Any]]) -> list[int]:
+    """Which of its rule's findings at one row each is, from 1 on, as the story counts them."""
+    numbers, seen = [0] * len(rows), dict[str, int]()
+    for at in sorted(range(len(rows)), key=lambda i: (rows[i]["inferred"], rows[i]["sentence"])):
+        key = _key(rows[at])
+        numbers[at] = seen[key] = seen.get(key, 0) + 1
+    return numbers
+
+
+def _row(run_id: str, row: dict[str, Any], number: int, t0: int) -> dict[str, Any]:
+    ident = _key(row) + (f":{number}" if number > 1 else "")
+    after_s = (row["wall_ns"] - t0) / 1e9 if row["wall_ns"] is not None else None
     return {
         **row,
         "code": {"text": row["code"], "href": address("run", run_id, sel=f"violation:{ident}")},

@@ -103,8 +103,16 @@ def story(num_ranks: int = 4, seconds: int = 100) -> dict[str, Any]:
     }
 
 
-def tile(a: int, b: int, w: int, lanes: list[str], num_ranks: int, value: int = 90) -> bytes:
-    """A tile in which every byte is ``value``."""
+def tile(
+    a: int,
+    b: int,
+    w: int,
+    lanes: list[str],
+    num_ranks: int,
+    value: int = 90,
+    more: dict[str, Any] | None = None,
+) -> bytes:
+    """A tile in which every byte is ``value``; ``more`` of its head."""
     layers, bodies, offset = [], [], 0
     for lane in lanes:
         ranked = lane in ("waited", "caused")
@@ -117,7 +125,7 @@ def tile(a: int, b: int, w: int, lanes: list[str], num_ranks: int, value: int = 
         layers.append(told | {"code": "sqrt" if ranked else "percent"})
         bodies.append(body)
         offset += len(body)
-    head = {"a": a, "b": b, "w": w, "version": "1", "upto_ns": b, "source": "judged"}
+    head = {"a": a, "b": b, "w": w, "version": "1", "upto_ns": b, "source": "judged"} | (more or {})
     text = json.dumps(head | {"building": None, "layers": layers}).encode()
     text += b" " * (-(len(text) + 4) % 8)
     return struct.pack("<I", len(text)) + text + b"".join(bodies)
@@ -132,6 +140,8 @@ class Stub:
         self.status = 200
         self.asked: list[str] = []
         self.strangers: list[str] = []
+        self.windows: list[dict[str, str]] = []
+        self.tile_head: dict[str, Any] = {}
         self.on_tile: Callable[[dict[str, str]], None] = lambda query: None
 
     def num_asked(self, what: str) -> int:
@@ -175,9 +185,10 @@ class Stub:
         elif what == "tile":
             self.on_tile(query)
             a, b, w = (int(query[name]) for name in ("a", "b", "w"))
-            body = tile(a, b, w, query["lanes"].split(","), len(told["ranks"]))
+            body = tile(a, b, w, query["lanes"].split(","), len(told["ranks"]), more=self.tile_head)
             route.fulfill(body=body, content_type="application/octet-stream")
         elif what == "window":
+            self.windows.append(query)
             rows = [{"rank": rank, "waited_s": 1.5, "caused_s": 0.5} for rank in told["ranks"]]
             route.fulfill(json={"by_rank": rows, "regime_share": {}})
         else:

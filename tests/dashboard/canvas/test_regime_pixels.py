@@ -109,19 +109,6 @@ def test_twenty_milliseconds_show_in_a_view_of_four_hours(plain, at_s):
     )
 
 
-def test_silence_is_no_regime(plain):
-    heard = plain.evaluate(
-        """(regimes) => {
-          const silent = [{ rank: 0, from_ns: 20, to_ns: 30 }, { rank: 1, from_ns: 50, to_ns: null }];
-          const story = { regimes, silent, run: { state: "ended" }, actors: [], violations: [], debts: [], walks: [], groups: [], waits: null };
-          const kept = Cascade.lookup(story).regimes;
-          return kept.rank.map((rank, i) => [rank, kept.start_ns[i], kept.end_ns[i]]);
-        }""",
-        intervals([(0, 0, 0, 100), (1, 1, 0, 100)]),
-    )
-    assert heard == [[0, 0, 20], [0, 30, 100], [1, 0, 50]]
-
-
 def test_two_lives_of_a_rank_at_once_are_drawn_by_the_exact_way(plain):
     rows = [(0, 0, 0, 60), (0, 2, 40, 100)]
     case = {"regimes": intervals(rows), "rows": [0], "a": 0, "b": 100, "w": 10}
@@ -130,17 +117,29 @@ def test_two_lives_of_a_rank_at_once_are_drawn_by_the_exact_way(plain):
     assert got["drawn"]["body"] == got["body"]
 
 
-@pytest.mark.parametrize(("state", "regime_now"), [("live", 1), ("ended", None)])
-def test_a_live_rank_is_still_in_its_regime_until_its_next_row_is_overdue(plain, state, regime_now):
+def test_a_live_rank_is_still_in_its_regime_at_the_pulse_s_time(plain):
+    """The pulse is ahead of the story, whose intervals go on to its own newest row."""
     got = plain.evaluate(
-        """([regimes, state]) => {
-          const life = { kind: "rank", incarnation: 0, first_ns: 0, host: "h" };
-          const actors = [{ ...life, rank: 0, last_ns: 90, end: null }, { ...life, rank: 1, last_ns: 50, end: "failed" }];
-          const story = { regimes, silent: [], run: { state }, actors, violations: [], debts: [], walks: [],
+        """([regimes]) => {
+          const story = { regimes, silent: [], run: { state: "live" }, actors: [], violations: [], debts: [], walks: [],
             groups: ["world"], waits: null, t1_ns: 100 };
-          const lookup = Cascade.lookup(story);
-          return [0, 1].map((rank) => lookup.regimeAt("world", rank, 120));
+          return [0, 1].map((rank) => Cascade.lookup(story).regimeAt("world", rank, 120));
         }""",
-        [intervals([(0, 1, 0, 90), (1, 0, 0, 50)]), state],
+        [intervals([(0, 1, 0, 100), (1, 0, 0, 50)])],
     )
-    assert got == [regime_now, None]
+    assert got == [1, None]
+
+
+def test_only_the_silent_incarnation_is_silent(plain):
+    got = plain.evaluate(
+        """([regimes]) => {
+          const life = { kind: "rank", host: "h", rank: 0, end: null };
+          const actors = [{ ...life, incarnation: 0, first_ns: 0, last_ns: 10 }, { ...life, incarnation: 1, first_ns: 60, last_ns: 70 }];
+          const silent = [{ rank: 0, incarnation: 0, from_ns: 10, to_ns: null }];
+          const story = { regimes, silent, actors, run: { state: "ended" }, violations: [], debts: [], walks: [],
+            groups: ["world"], waits: null, t1_ns: 100 };
+          return [30, 90].map((t) => Cascade.lookup(story).absence(0, t));
+        }""",
+        [intervals([(0, 1, 0, 10)])],
+    )
+    assert got == ["silent", "no row"]

@@ -330,3 +330,62 @@ def test_ranks_are_sorted_by_what_they_caused_and_fold_to_hosts_when_many(page, 
     page.evaluate("(story) => view.set({ story, sort: 'id' })", many)
     assert page.evaluate("[tl.rows.length, tl.rows[1].label]") == [25, "node-1"]
     settled(page)
+
+
+def lane_words(page, name):
+    """What is written in the middle of a lane."""
+    return page.evaluate(
+        """(name) => {
+          const lane = tl.shown.find((one) => one.name === name);
+          const said = [];
+          const words = lane.words;
+          lane.words = (context, y, height, text) => said.push(text);
+          lane.draw(tl.base.getContext("2d"), 0);
+          lane.words = words;
+          return said;
+        }""",
+        name,
+    )
+
+
+def test_waits_that_were_not_measured_are_said_and_not_drawn_as_nought(page, stub):
+    why = "the hosts share no clock"
+    stub.story["measured"]["waits"] = {"state": "not_measured", "why": why}
+    page.evaluate(MOUNT, {})
+    page.wait_for_function("view.story")
+    page.evaluate("view.whole()")
+    settled(page)
+    for lane in ("waited", "caused"):
+        assert lane_words(page, lane) == [f"not measured: {why}"]
+
+
+def test_waits_past_what_was_read_are_hatched(page, stub):
+    stub.tile_head = {"source": "provisional", "upto_ns": 30 * SECOND}
+    page.evaluate(MOUNT, {})
+    page.wait_for_function("view.story")
+    page.evaluate("view.whole()")
+    page.wait_for_function("tl.tiles.wanted && tl.tiles.sharp()")
+    settled(page)
+    read, unread = (colour(page, "waited", 0, at * SECOND) for at in (20, 45))
+    assert read != unread
+
+
+def test_the_window_is_asked_for_the_group_that_is_shown(page, stub):
+    stub.story["groups"] = ["plan", "world"]
+    page.evaluate(MOUNT, {})
+    page.wait_for_function("view.story")
+    page.evaluate("view.set({ group: 'plan' })")
+    page.evaluate("view.show(0, 20e9)")
+    page.wait_for_function("tl.sums.exact && tl.sums.exact.key.includes('plan')")
+    assert stub.windows[-1]["group"] == "plan"
+
+
+def test_each_side_of_an_epoch_can_be_selected(plain):
+    got = plain.evaluate(
+        """() => {
+          const side = (id, members) => ({ id, group: "world", epoch: 1, at_ns: 5, members });
+          const walks = [side("world:1", [0, 1]), side("world:1:2", [2, 3])];
+          return walks.map((walk) => Cascade.seek.find({ walks }, Cascade.seek.walkSel(walk)).item.members);
+        }"""
+    )
+    assert got == [[0, 1], [2, 3]]

@@ -10,9 +10,10 @@ from typing import Any
 from dashboard.report import composed, gathered
 from dashboard.story.trace_source import TraceRun
 
-PATIENCE_MS = 20_000
+PATIENCE_MS = 60_000
 DRAWN = """() => Cascade.report && Cascade.report.view.story
-  && document.querySelector(".ct-timeline canvas") && Cascade.report.timeline.tiles.sharp()"""
+  && document.querySelector(".ct-timeline canvas") && Cascade.report.timeline.tiles.wanted
+  && (!Cascade.report.timeline.tiles.wanted.lanes.length || Cascade.report.timeline.tiles.sharp())"""
 
 
 def quiet(_what: str, _share: float | None) -> None:

@@ -6,16 +6,18 @@ import itertools
 from collections import Counter
 
 import numpy as np
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dashboard.report.columns import Columns, read_column
 from dashboard.report.regimes import Interval, columns_of, kept_of, merged, rounded
 from dashboard.story.model import Regimes
 
+patient = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 NUMBERS = st.lists(st.integers(-(1 << 50), 1 << 50), max_size=50)
 
 
+@patient
 @given(columns=st.lists(st.tuples(NUMBERS, st.booleans()), max_size=4))
 def test_columns_come_back(columns):
     kept = Columns()
@@ -30,7 +32,7 @@ def histories(draw):
     rows = []
     for rank in range(draw(st.integers(1, 3))):
         at = draw(st.integers(0, 50))
-        for epoch in range(draw(st.integers(0, 30))):
+        for epoch in range(draw(st.integers(0, 9))):
             at += draw(st.sampled_from([0, 0, 0, 5, 2000]))
             length = draw(st.sampled_from([1, 7, 30, 900, 40_000]))
             rows.append(Interval("world", rank, 0, epoch, draw(st.integers(0, 2)), at, at + length))
@@ -45,6 +47,7 @@ def time_by_regime(rows):
     return spent
 
 
+@patient
 @given(rows=histories(), length=st.sampled_from([10, 100, 5000]))
 def test_merging_moves_no_time_out_of_its_stretch(rows, length):
     found = merged(rows, length)
@@ -57,6 +60,7 @@ def test_merging_moves_no_time_out_of_its_stretch(rows, length):
         assert before.rank != after.rank or before.end <= after.start
 
 
+@patient
 @given(rows=histories(), unit=st.sampled_from([1, 10, 1000]))
 def test_rounding_loses_no_interval_and_opens_no_gap(rows, unit):
     found = rounded(rows, unit)

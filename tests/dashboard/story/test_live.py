@@ -134,3 +134,59 @@ def test_runs_that_are_not_there(store):
     store.drop(meta.run_id)
     with pytest.raises(NoSuchRun):
         sources.get(meta.run_id)
+
+
+def test_rows_after_a_judgement_of_a_silent_run_are_not_called_judged(store):
+    """A run that fell silent was judged as a whole, and then it went on."""
+    meta, rows = rows_of("kill-one")
+    store.put_meta(begun(meta))
+    source = sources_of_store(store).get(meta.run_id)
+    clock = Clock()
+    teller = Teller(source, clock)
+    half = len(rows) // 2
+    feed(store, rows[:half])
+    store.publish(meta.run_id)
+    watch = RunWatch(Path(store.run(meta.run_id).path), mono_s=clock)
+    assert watch.judge() and watch.is_preliminary and not source.is_judged_whole()
+    clock.now += 1000.0
+    assert watch.judge() and source.is_judged_whole()
+    told = teller.story().story
+    assert told.verdict.judged_upto_ns == told.t1_ns
+    feed(store, rows[half : half + 500])  # in the journal alone
+    clock.now += 1000.0
+    assert not source.is_judged_whole()
+    told = teller.story().story
+    assert told.verdict.state in ("judging", "violated")
+    assert told.verdict.judged_upto_ns < told.t1_ns
+    store.publish(meta.run_id)  # in the folder, where nobody has judged it
+    assert not source.is_judged_whole()
+    assert watch.judge() and not source.is_judged_whole()
+    clock.now += 1000.0
+    assert watch.judge() and source.is_judged_whole()
+
+
+def test_a_late_spool_and_the_first_row_of_a_table_are_seen_though_nothing_more_comes(store):
+    """The last batch holds rows of minutes ago, and a table's first ones; looks were quick by then."""
+    meta, rows = rows_of("kill-one")
+    late = [r for r in rows if r.rank == 2]
+    others = [r for r in rows if r.rank != 2 and type(r).__name__ != "Debt"]
+    debts = [r for r in rows if r.rank != 2 and type(r).__name__ == "Debt"]
+    assert late and debts
+    far = [msgspec.structs.replace(r, wall_ns=r.wall_ns + 180 * 10**9) for r in others[-400:]]
+    store.put_meta(begun(meta))
+    clock = Clock()
+    teller = Teller(sources_of_store(store).get(meta.run_id), clock)
+    feed(store, late[:5] + others[:-400] + far[:200])
+    assert not teller.story().story.debts
+    clock.now += 1.5
+    feed(store, far[200:] + late[5:] + debts)
+    clock.now += 1.0
+    told = teller.story()
+    assert told.version != teller.version()  # it says itself that it is not all
+    clock.now += 10.0
+    told = teller.story()
+    assert told.version == teller.version()
+    (actor,) = [a for a in told.story.actors if (a.rank, a.incarnation) == (2, 0)]
+    last = max(late, key=lambda r: r.seq)
+    assert actor.last_ns == last.wall_ns - int(told.story.t0_ns)
+    assert told.story.debts

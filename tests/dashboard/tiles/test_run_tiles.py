@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import gc
 import json
 import threading
 import time
+import weakref
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +15,7 @@ from collector.hot.options import StoreOptions
 from collector.storage.embedded import EmbeddedStore
 from collector.wire.decode import MSGPACK, decode
 from collector.wire.records import encode_msgpack
+from dashboard.story import sources_of_store
 from dashboard.story.live_source import LiveRun
 from dashboard.tiles import RunTiles, run_tiles, tiles_of
 from tests.collector.traces import make_meta
@@ -286,3 +289,63 @@ def test_tiles_can_be_drawn_while_rows_come(start):
     stop.set()
     drawing.join(WAIT_S)
     assert seen
+
+
+def test_a_run_that_ended_is_brought_up_to_date_when_it_is_judged_though_nobody_zooms(start):
+    source = LocalRun(ROWS)
+    tiles = start(source)
+    assert tiles.wait(WAIT_S)
+    assert head_of(tiles)["source"] == "provisional" and tiles.keep_up(grows=False) is None
+    source.results["waits"] = waits([(0, 0, 250_000, None, 1)])
+    source.judged = True
+    before = tiles.version
+    assert tiles.keep_up(grows=False) is not None, "the page goes on asking"
+    until(lambda: tiles.keep_up(grows=False) is None)
+    assert tiles.version != before and head_of(tiles)["source"] == "judged"
+
+
+def test_times_count_from_the_t0_of_who_asks(start, store):
+    """Rows came before the job's trace.json, and an earlier row after that."""
+    put(store, [actor(r, at=5_000_000) for r in range(2)] + [group(r, 2) for r in range(2)])
+    put(store, [entered(r, 0, 10_000_000 + 1_000_000 * r) for r in range(2)])
+    source = LiveRun(store, RUN)
+    tiles = start(source)
+    assert tiles.wait(WAIT_S)
+    for created in (T0 - 3_000_000, T0 - 7_000_000):
+        store.put_meta(make_meta(run_id=RUN, created_ns=created, ended_ns=None, clean_end=None))
+        assert tiles.wait(WAIT_S)
+        begin = 10_000_000 + T0 - created
+        for t0, shift in ((None, 0), (created, 0), (T0, T0 - created)):
+            a = begin - shift
+            assert tiles.window(a, a + 10**6, t0).by_rank[0] == (0.001, 0.0)
+            assert tiles.window(a - 10**6, a, t0).by_rank[0] == (0.0, 0.0)
+            body = tiles.tile(a, a + 10**6, 1, ["waited"], [0], t0)
+            head = json.loads(body[4 : 4 + int.from_bytes(body[:4], "little")])
+            assert head["t0_ns"] == str(T0 if t0 == T0 else created)
+            assert head["upto_ns"] == a + 10**6 and body[-8] == 255
+
+
+def test_a_live_run_that_nobody_holds_leaves_no_rows_behind(store):
+    put(store, [actor(0), entered(0, 0, 1_000)])
+    source = LiveRun(store, RUN)
+    tiles = tiles_of(source)
+    assert tiles.wait(WAIT_S)
+    gone, thread = weakref.ref(source), tiles._thread
+    del source
+    gc.collect()
+    until(lambda: gone() is None)
+    if thread is not None:
+        thread.join(WAIT_S)
+        assert not thread.is_alive()
+
+
+def test_sources_that_close_end_what_reads_in_the_background(store):
+    put(store, [actor(0), entered(0, 0, 1_000)])
+    sources = sources_of_store(store)
+    source = sources.get(RUN)
+    tiles = tiles_of(source)
+    assert tiles.wait(WAIT_S)
+    sources.close()
+    assert tiles._thread is None
+    tiles.look()
+    assert tiles._thread is None
