@@ -130,9 +130,14 @@ Cascade.WindowSums = class WindowSums {
     if (this.abort) this.abort.abort();
   }
 
+  place() {
+    const { view } = this.timeline;
+    return `${view.a} ${view.b} ${view.group}`;
+  }
+
   key() {
     const { view } = this.timeline;
-    return `${view.a} ${view.b} ${view.group} ${view.pulse ? view.pulse.tiles_version : ""}`;
+    return `${this.place()} ${view.pulse ? view.pulse.tiles_version : ""}`;
   }
 
   /** The window changed: ask again when it rests. */
@@ -157,7 +162,7 @@ Cascade.WindowSums = class WindowSums {
 
   async ask() {
     const { view, source } = this.timeline;
-    const key = this.key();
+    const [key, place, t1] = [this.key(), this.place(), view.t1];
     if (this.exact && this.exact.key === key) return;
     if (this.abort) this.abort.abort();
     const abort = new AbortController();
@@ -165,7 +170,7 @@ Cascade.WindowSums = class WindowSums {
     this.asked = Date.now();
     try {
       const answer = await source.window(Math.max(0, view.a), Math.max(1, view.b), { signal: abort.signal, group: view.group });
-      this.exact = { key, about: Boolean(answer.about || answer.building), by_rank: new Map(answer.by_rank.map((row) => [row.rank, row])) };
+      this.exact = { key, place, t1, about: Boolean(answer.about || answer.building), by_rank: new Map(answer.by_rank.map((row) => [row.rank, row])) };
       this.timeline.touch();
     } catch (error) {
       if (!(error instanceof Cascade.Problem) && error.name !== "AbortError") console.error(error);
@@ -177,10 +182,13 @@ Cascade.WindowSums = class WindowSums {
   /** {exact, values: seconds per row on screen} of a lane, or null before anything is known. */
   of(lane) {
     const { rows } = this.timeline;
-    if (this.exact && this.exact.key === this.key()) {
+    if (this.exact && this.exact.place === this.place()) {
+      const { view } = this.timeline;
+      // What came since the answer lies behind a window of the past.
+      const isNow = this.exact.key === this.key() || view.b <= this.exact.t1;
       const name = `${lane}_s`;
       const value = (rank) => (this.exact.by_rank.get(rank) || {})[name] || 0;
-      return { exact: !this.exact.about, values: rows.map((row) => row.ranks.reduce((sum, rank) => sum + value(rank), 0)) };
+      return { exact: isNow && !this.exact.about, values: rows.map((row) => row.ranks.reduce((sum, rank) => sum + value(rank), 0)) };
     }
     const layers = this.timeline.tiles.layersFor(lane);
     if (!layers.length) return null;

@@ -82,6 +82,10 @@ class LiveRun:
         """See RunSource."""
         return self._file.stamp()[1] or None
 
+    def marks(self) -> dict[tuple[int, int], int]:
+        """See RunSource."""
+        return {(m.rank, m.incarnation): m.seq for m in self._store.marks(self.run_id)}
+
     def is_judged_whole(self) -> bool:
         """See RunSource; the live analysis leaves a mark beside such a report.
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from collector.web.errors import BadRequestField
 from collector.web.openapi import Answers, answer_200, answers
-from collector.wire.run_ids import LONGEST, RULE, fits_a_path
+from collector.wire.run_ids import RULE, fits_a_path
 from dashboard.story.packing import packed_json
 from dashboard.story.source import RunSources
 from dashboard.story.tellers import tellers_of
+from dashboard.tiles.asked import RunId, takes_gzip
 from dashboard.tiles.in_threads import in_threads
 
 MAX_NS = 1 << 62
 
-RunId = Annotated[str, Path(min_length=1, max_length=LONGEST, description=RULE)]
 Ns = Annotated[int, Query(ge=-MAX_NS, le=MAX_NS, description="nanoseconds since t0")]
 Version = Annotated[
     str | None, Query(max_length=200, description="answer 304 when this is still the version")
@@ -51,7 +51,7 @@ def routes(sources: RunSources) -> APIRouter:
         told = tellers.of(_checked(run_id)).story()
         if if_version == told.version:
             return Response(status_code=304)
-        packed = told.packed if _takes_gzip(request) else None
+        packed = told.packed if takes_gzip(request.headers.get("accept-encoding", "")) else None
         return _answer(told.body, packed)
 
     @router.get(
@@ -94,18 +94,11 @@ def _checked(run_id: str) -> str:
     return run_id
 
 
-def _takes_gzip(request: Request) -> bool:
-    """By Accept-Encoding (RFC 9110): gzip or * is named, and not with q=0."""
-    for part in request.headers.get("accept-encoding", "").lower().split(","):
-        name, _, weight = part.partition(";")
-        if name.strip() in ("gzip", "*"):
-            return weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
-    return False
-
-
 def _pack(value: Any, request: Request) -> Response:
     body = msgspec.json.encode(value)
-    return _answer(body, packed_json(body) if _takes_gzip(request) else None)
+    return _answer(
+        body, packed_json(body) if takes_gzip(request.headers.get("accept-encoding", "")) else None
+    )
 
 
 def _answer(body: bytes, packed: bytes | None) -> Response:

@@ -75,6 +75,13 @@ class RunSource(Protocol):
         """Wall clock of the last analysis."""
         ...
 
+    def marks(self) -> dict[tuple[int, int], int] | None:
+        """By (rank, incarnation): every row with a seq up to this one is there, or never comes.
+
+        None where no rows come any more.
+        """
+        ...
+
     def is_judged_whole(self) -> bool:
         """True when the last analysis saw every row: nothing is awaited any more."""
         ...

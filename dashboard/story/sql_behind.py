@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dashboard.story.measured import CPU_SAMPLE
+
 SQL: dict[str, str] = {
     "waits": "SELECT rank, waited_s, caused_s, exposed_s, joules FROM wasted_barrier_time "
     "ORDER BY caused_s DESC",
@@ -17,7 +19,7 @@ SQL: dict[str, str] = {
     "debts": "SELECT wall_ns, debt_id, action, relaxed, resolution, num_open FROM debt_timeline",
     "incidents": "SELECT wall_ns, kind, severity, rank, sentence FROM incidents",
     "gpu": "SELECT wall_ns, rank, util_pct, power_w, temp_c FROM gpu_utilisation",
-    "cpu": "SELECT wall_ns, subject_rank AS rank, value AS busy_pct FROM health "
-    "WHERE detector = 'cpu' AND signal = 'cpu_busy' ORDER BY wall_ns",
+    "cpu": "SELECT wall_ns, subject_rank AS rank, least(value, 100) AS busy_pct FROM health "  # noqa: S608
+    f"WHERE {CPU_SAMPLE} ORDER BY wall_ns",
     "gaps": "SELECT rank, incarnation, wall_ns, num_events, reason FROM gaps ORDER BY wall_ns",
 }

@@ -103,6 +103,9 @@ class TraceRun:
         """See RunSource; a trace that does not grow was judged as a whole."""
         return self._file.stamp()[1] or self._judged_ns
 
+    def marks(self) -> None:
+        """See RunSource."""
+
     def is_judged_whole(self) -> bool:
         """See RunSource; a trace does not grow."""
         return self.report() is not None

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from dashboard.tiles import cache as kept
 from dashboard.tiles.content import LANES, Content
 from dashboard.tiles.encode import pixel_bounds
+from dashboard.tiles.new_rows import NewRows
 from dashboard.tiles.rows import (
-    NewRows,
     first_ns,
     judged_parts,
     last_ns,

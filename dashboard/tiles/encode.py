@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from dashboard.tiles.asked import takes_gzip
 from dashboard.tiles.edges_native import Bytes, Ints
 
 _ALIGN = 8
@@ -65,9 +66,7 @@ def encoded(head: dict[str, Any], layers: Sequence[Layer]) -> bytes:
 def packed(body: bytes, accepted: str) -> tuple[bytes, dict[str, str]]:
     """The body as a client wants it by its Accept-Encoding, and the headers that say so."""
     headers = {"vary": "accept-encoding"}
-    names = [part.strip().partition(";") for part in accepted.lower().split(",")]
-    wanted = any(n.strip() == "gzip" and q.replace(" ", "") != "q=0" for n, _, q in names)
-    if len(body) <= 1000 or not wanted:
+    if len(body) <= 1000 or not takes_gzip(accepted):
         return body, headers
     # The lowest level: lanes are mostly empty, and a tile is not to be waited for.
     return gzip.compress(body, 1, mtime=0), headers | {"content-encoding": "gzip"}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from collector.web.errors import BadRequestField
 from collector.web.openapi import answer_200, answers
-from collector.wire.run_ids import LONGEST, RULE, fits_a_path
+from collector.wire.run_ids import RULE, fits_a_path
+from dashboard.tiles.asked import RunId
 from dashboard.tiles.content import LANES
 from dashboard.tiles.encode import packed
 from dashboard.tiles.in_threads import in_threads
@@ -27,7 +28,6 @@ MAX_NS = (1 << 53) - 1
 
 MEDIA = "application/octet-stream"
 
-RunId = Annotated[str, Path(min_length=1, max_length=LONGEST, description=RULE)]
 Ns = Annotated[int, Query(ge=-MAX_NS, le=MAX_NS, description="nanoseconds since t0")]
 Pixels = Annotated[int, Query(ge=1, le=MAX_PIXELS, description="how many the window is wide")]
 Lanes = Annotated[str, Query(max_length=100, description=f"some of {','.join(LANES)}")]

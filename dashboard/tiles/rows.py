@@ -1,13 +1,11 @@
 """The statements that bring rows to the tiles, and their answers as arrays.
 
-All tables come in one statement, so that one look at the store sees one state of it; an actor's rows
-are stored in order of seq, so the highest seq that came is how far its rows were read.
+All tables come in one statement, so that one look at the store sees one state of it.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -27,13 +25,6 @@ COLLECTIVES, GROUPS, GPU, CPU, COMPUTE, ACTORS = range(6)
 
 ROWS_A_PART = 2_000_000
 """Of a saved run that are read at a time."""
-
-NEW_NS = 120 * 10**9
-"""Rows so far behind the newest are looked for now and then only."""
-
-WHOLE_S = 5.0
-SHARE = 20
-"""Between two looks at everything: so many seconds, and so many times what one takes."""
 
 HOUR_NS = 3600 * 10**9
 _NONE = -1
@@ -109,63 +100,24 @@ def _rows(answer: Any) -> Rows:
     return Rows(**columns, comm=answer["comm_id"].combine_chunks())
 
 
-class NewRows:
-    """The rows of a run that grows, each once.
-
-    Most looks are at the newest minutes only, which leaves stored files alone. They take the rows of
-    actors that were that far already and of those that begin there; who lags behind, or comes late,
-    is read by a look at everything, now and then.
+def rows_beyond(source: RowSource, seen: Iterable[tuple[int, int, int]], since: int | None) -> Rows:
+    """The rows of a run beyond those that were read.
 
     Args:
-        mono_s: the clock.
+        source: the run.
+        seen: (rank, incarnation, highest seq that was read); of other actors all rows come.
+        since: wall clock of the earliest; any when not given.
     """
-
-    def __init__(self, mono_s: Callable[[], float] = time.monotonic) -> None:
-        self._mono_s = mono_s
-        self._upto: dict[tuple[int, int], int] = {}
-        self._wall: dict[int, int] = {}
-        self._whole_at_s = 0.0
-
-    def read(self, source: RowSource) -> Rows:
-        """What came since the last time; ``source`` is the same run each time, and not kept."""
-        began = self._mono_s()
-        newest = max(self._wall.values(), default=None)
-        if newest is None or began >= self._whole_at_s:
-            rows = self._look(source, "")
-            self._whole_at_s = self._mono_s() + max(WHOLE_S, SHARE * (self._mono_s() - began))
-        else:
-            since = newest - NEW_NS
-            rows = self._of_those_that_keep_up(
-                self._look(source, f" AND wall_ns >= {since}"), since
-            )
-        actor = rows.rank << 32 | rows.incarnation
-        for code in np.unique(actor).tolist():
-            key, mine = (code >> 32, code & 0xFFFFFFFF), actor == code
-            self._upto[key] = max(self._upto.get(key, -1), int(rows.seq[mine].max()))
-            self._wall[code] = max(self._wall.get(code, 0), int(rows.wall_ns[mine].max()))
-        return rows
-
-    def _of_those_that_keep_up(self, rows: Rows, since: int) -> Rows:
-        """Without actors of whom older rows may be missing here: their cursor must not pass those."""
-        actor = rows.rank << 32 | rows.incarnation
-        whole = []
-        for code in np.unique(actor).tolist():
-            known = self._wall.get(code)
-            begins = known is None and int(rows.seq[actor == code].min()) == 0
-            if begins or (known is not None and known >= since + NEW_NS // 2):
-                whole.append(code)
-        return rows.where(np.isin(actor, whole))
-
-    def _look(self, source: RowSource, bound: str) -> Rows:
-        seen = [f"({r}, {i}, {s})" for (r, i), s in self._upto.items()] or ["(-1, -1, -1)"]
-        return _rows(
-            source.query(
-                f"WITH seen(rank, incarnation, upto) AS (VALUES {', '.join(seen)}), "  # noqa: S608
-                f"r AS ({_statement(list(_PARTS))}) SELECT {_COLUMNS} FROM r LEFT JOIN seen AS s "
-                "ON r.rank = s.rank AND r.incarnation = s.incarnation "
-                f"WHERE seq > coalesce(upto, -1){bound}"
-            )
+    values = ", ".join(f"({r}, {i}, {s})" for r, i, s in seen) or "(-1, -1, -1)"
+    bound = "" if since is None else f" AND wall_ns >= {since}"
+    return _rows(
+        source.query(
+            f"WITH seen(rank, incarnation, upto) AS (VALUES {values}), "  # noqa: S608
+            f"r AS ({_statement(list(_PARTS))}) SELECT {_COLUMNS} FROM r LEFT JOIN seen AS s "
+            "ON r.rank = s.rank AND r.incarnation = s.incarnation "
+            f"WHERE seq > coalesce(upto, -1){bound}"
         )
+    )
 
 
 def parts_of_saved(source: RowSource, *, collectives: bool) -> Iterator[tuple[float, Rows]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import threading
@@ -197,9 +198,13 @@ class RunTiles:
             self._stopping.wait(0.01)
         return False
 
-    def close(self) -> None:
-        """Stop building; what was built can still be drawn."""
+    def stop(self) -> None:
+        """Build no more; what was built can still be drawn. Does not wait."""
         self._stopping.set()
+
+    def close(self) -> None:
+        """The same, and wait for the thread that builds."""
+        self.stop()
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(RETRY_S)
@@ -248,6 +253,17 @@ def tiles_of(source: RowSource) -> RunTiles:
         if source not in _made:
             _made[source] = RunTiles(source)
         return _made[source]
+
+
+@atexit.register
+def _stop_all() -> None:
+    """A thread that is inside the database when the interpreter goes would bring the process down."""
+    with _making:
+        made = list(_made.values())
+    for tiles in made:
+        tiles.stop()
+    for tiles in made:
+        tiles.close()
 
 
 def stop_tiles_of(source: RowSource) -> None:

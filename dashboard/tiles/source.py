@@ -29,6 +29,13 @@ class RowSource(Protocol):
         """A pyarrow.Table: trusted SQL over the run's tables."""
         ...
 
+    def marks(self) -> dict[tuple[int, int], int] | None:
+        """By (rank, incarnation): every row with a seq up to this one is there, or never comes.
+
+        None where rows come in order of seq, or not at all.
+        """
+        ...
+
     def is_judged_whole(self) -> bool:
         """True when the result tables are of an analysis that saw every row."""
         ...

@@ -6,7 +6,6 @@ import subprocess
 from pathlib import Path
 
 import duckdb
-import pyarrow.parquet as pq
 import pytest
 
 from analyzer import analyze
@@ -18,6 +17,7 @@ from collector.hot.recover import recover
 from collector.storage._interface import DiskLow, StoreDown
 from collector.trace.parquet_files import read_file
 from collector.trace.trace_folder import open_trace
+from tests.collector.store.damage import flip, place_of_values
 from tests.collector.store.rows import (
     RUN,
     batch,
@@ -35,24 +35,6 @@ from tests.collector.store.rows import (
 )
 
 pytestmark = pytest.mark.usefixtures("no_views_file")
-
-
-def flip(file, place):
-    data = bytearray(file.read_bytes())
-    data[int(len(data) * place)] ^= 0x40
-    file.write_bytes(data)
-
-
-def place_of_values(file, column):
-    """Where the last byte of a column's values lies; many other bytes of a file mean nothing."""
-    found = pq.read_metadata(file)
-    group = found.row_group(0)
-    (chunk,) = [
-        group.column(i)
-        for i in range(group.num_columns)
-        if group.column(i).path_in_schema == column
-    ]
-    return (chunk.data_page_offset + chunk.total_compressed_size - 0.5) / file.stat().st_size
 
 
 def verdict(store):

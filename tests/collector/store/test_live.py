@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 import time
@@ -314,3 +315,51 @@ def test_rows_come_in_during_a_question_without_end(embedded):
         send(store, *steps(0, 9))
         store.publish()
     check(store, steps(0, 9))
+
+
+def test_nothing_gives_way_to_a_question_that_nobody_waits_for(embedded, monkeypatch):
+    store = embedded(give_way_s=DEADLINE_S)
+    send(store, *steps(0, 9))
+    right, waited = store._live_sql.query, []
+
+    def query(*args):
+        begin = time.monotonic()
+        send(store, *steps(10, 19))  # commits while the question is being answered
+        waited.append(time.monotonic() - begin)
+        return right(*args)
+
+    monkeypatch.setattr(store._live_sql, "query", query)
+    sql = "SELECT count(*) AS n FROM steps"
+    assert store.query(sql, RUN, background=True).to_pylist() == [{"n": 20}]
+    assert waited[0] < DEADLINE_S / 2
+    assert store._asking.lately  # rows are made ready for the next one all the same
+
+
+def test_rows_that_cannot_be_converted_are_told_once_and_tried_more_seldom(
+    embedded, monkeypatch, caplog
+):
+    monkeypatch.setattr(converter, "EVERY_S", 0.002)
+    store = embedded()
+    tries = []
+
+    def fails():
+        tries.append(time.monotonic())
+        raise ValueError("a row that is no row")
+
+    monkeypatch.setattr(hot_of(store), "convert_waiting", fails)
+    with store._asking.question():
+        pass
+    begin, seq = time.monotonic(), 0
+    while len(tries) < 5:
+        assert time.monotonic() - begin < DEADLINE_S
+        send(store, step(seq))
+        seq += 1
+    pauses = [b - a for a, b in itertools.pairwise(tries)]
+    assert all(pause >= 0.002 * 2 ** (n + 1) for n, pause in enumerate(pauses))
+    told = [r for r in caplog.records if "cannot be converted" in r.getMessage()]
+    assert len(told) == 1
+
+
+def hot_of(store):
+    send(store, step(10**6))
+    return hot(store)

@@ -332,60 +332,38 @@ def test_ranks_are_sorted_by_what_they_caused_and_fold_to_hosts_when_many(page, 
     settled(page)
 
 
-def lane_words(page, name):
-    """What is written in the middle of a lane."""
-    return page.evaluate(
-        """(name) => {
-          const lane = tl.shown.find((one) => one.name === name);
-          const said = [];
-          const words = lane.words;
-          lane.words = (context, y, height, text) => said.push(text);
-          lane.draw(tl.base.getContext("2d"), 0);
-          lane.words = words;
-          return said;
-        }""",
-        name,
-    )
+class Growing(dict):
+    """A pulse that always has something new."""
+
+    num = 0
+
+    def __ror__(self, other):
+        self.num += 1
+        return {**other, "tiles_version": str(self.num)}
 
 
-def test_waits_that_were_not_measured_are_said_and_not_drawn_as_nought(page, stub):
-    why = "the hosts share no clock"
-    stub.story["measured"]["waits"] = {"state": "not_measured", "why": why}
+def test_exact_sums_of_the_past_come_on_a_live_run_and_not_with_each_pulse(page, stub):
+    stub.story["run"]["state"] = "live"
+    stub.pulse = Growing()
     page.evaluate(MOUNT, {})
-    page.wait_for_function("view.story")
-    page.evaluate("view.whole()")
-    settled(page)
-    for lane in ("waited", "caused"):
-        assert lane_words(page, lane) == [f"not measured: {why}"]
+    page.wait_for_function("view.pulse")
+    page.evaluate("view.show(10e9, 20e9)")
+    page.wait_for_function("view.a > 5e9 && (tl.sums.of('waited') || {}).exact")
+    asked, pulses = len(stub.windows), stub.pulse.num
+    page.wait_for_function(f"Number(view.pulse.tiles_version) > {pulses + 12}")
+    assert len(stub.windows) - asked <= 3  # in about 3 s
+    assert page.evaluate("tl.sums.of('waited')")["exact"]
 
 
-def test_waits_past_what_was_read_are_hatched(page, stub):
-    stub.tile_head = {"source": "provisional", "upto_ns": 30 * SECOND}
+def test_a_tile_is_asked_for_by_the_t0_of_the_story_and_those_of_another_go(page, stub):
+    stub.story["run"]["state"] = "live"
+    queries = []
+    stub.on_tile = queries.append
     page.evaluate(MOUNT, {})
-    page.wait_for_function("view.story")
-    page.evaluate("view.whole()")
-    page.wait_for_function("tl.tiles.wanted && tl.tiles.sharp()")
-    settled(page)
-    read, unread = (colour(page, "waited", 0, at * SECOND) for at in (20, 45))
-    assert read != unread
-
-
-def test_the_window_is_asked_for_the_group_that_is_shown(page, stub):
-    stub.story["groups"] = ["plan", "world"]
-    page.evaluate(MOUNT, {})
-    page.wait_for_function("view.story")
-    page.evaluate("view.set({ group: 'plan' })")
-    page.evaluate("view.show(0, 20e9)")
-    page.wait_for_function("tl.sums.exact && tl.sums.exact.key.includes('plan')")
-    assert stub.windows[-1]["group"] == "plan"
-
-
-def test_each_side_of_an_epoch_can_be_selected(plain):
-    got = plain.evaluate(
-        """() => {
-          const side = (id, members) => ({ id, group: "world", epoch: 1, at_ns: 5, members });
-          const walks = [side("world:1", [0, 1]), side("world:1:2", [2, 3])];
-          return walks.map((walk) => Cascade.seek.find({ walks }, Cascade.seek.walkSel(walk)).item.members);
-        }"""
-    )
-    assert got == [[0, 1], [2, 3]]
+    page.wait_for_function("tl.tiles.kept.length && tl.tiles.sharp()")
+    assert {query["t0"] for query in queries} == {"1795977000000000000"}
+    page.evaluate("window.old = tl.tiles.kept.slice()")
+    stub.story = stub.story | {"version": "2", "t0_ns": "1795976999000000000"}
+    page.wait_for_function("view.story.version === '2' && tl.tiles.kept.length && tl.tiles.sharp()")
+    page.wait_for_function("!tl.tiles.kept.some((tile) => old.includes(tile))")
+    assert queries[-1]["t0"] == "1795976999000000000"

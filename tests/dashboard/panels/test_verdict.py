@@ -110,7 +110,7 @@ def test_plan_items_are_ticked_by_what_came(act, kill_one):
     """The demo's own lines on the run that the demo recorded: all of them came, in order."""
     plan = [*SCENARIOS["kill-one"].story, "A link slows down: LINK_DELAY_HIGH"]
     a = act(kill_one, change={"plan": plan})
-    panel = a.page.get_by_role("region", name="What will happen next")
+    panel = a.page.get_by_role("region", name="What was to happen")  # the run has ended
     assert "4 of 5 seen" in panel.inner_text()
     assert panel.locator("li[aria-current=step]").inner_text().startswith("A link slows down")
     seen = a.page.evaluate("() => Cascade.panels.plan.done(stage.view.story)")

@@ -108,10 +108,20 @@ def test_waits_that_are_not_known_are_not_shown_as_zero(act, kill_one, waits):
     if waits:
         known = act(kill_one).view("story")["waits"]
         waits = {**known, "refused": "the hosts share no clock", "by_rank": [], "pairs": []}
-    a = act(kill_one, change={"waits": waits})
+    verdict = {**act(kill_one).view("story")["verdict"], "judged_upto_ns": None}
+    a = act(kill_one, change={"waits": waits, "verdict": verdict})
     text = a.page.get_by_role("region", name="Waits").first.inner_text()
     assert ("the hosts share no clock" if waits else "not known yet") in text
     assert not re.search(r"\b0 (s|ms|ns)\b", text)
+
+
+def test_waits_of_which_only_some_were_refused_are_shown_with_the_reason(act, kill_one):
+    waits = {**act(kill_one).view("story")["waits"], "refused": "host b shares no clock"}
+    a = act(kill_one, change={"waits": waits})
+    panel = a.page.get_by_role("region", name="Waits").first
+    assert "Not all is measured: host b shares no clock" in panel.inner_text()
+    assert panel.get_by_role("columnheader", name="Blame").count() == 1
+    assert panel.locator("table").first.locator("tbody tr").count() == len(waits["by_rank"])
 
 
 def test_hostile_text_is_shown_as_text(act, broken):

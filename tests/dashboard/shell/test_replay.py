@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import signal
+import threading
 from pathlib import Path
 
 import httpx
@@ -105,3 +106,34 @@ def test_the_verb_serves_pages_until_it_is_ended(start, sample, tmp_path, form):
 def test_no_such_trace(capsys):
     assert main(["replay", "kill-two", "--no-open"]) == 2
     assert "samples: " in capsys.readouterr().err
+
+
+def test_other_statements_are_answered_while_one_waits_for_the_judging(sample, tmp_path):
+    trace = tmp_path / "trace"
+    shutil.copytree(sample, trace)
+    shutil.rmtree(trace / "results", ignore_errors=True)
+    sources = sources_of_trace(trace)
+    run = sources.only
+    asked, go_on, right = threading.Event(), threading.Event(), run.report
+
+    def report():
+        asked.set()
+        return right() if go_on.is_set() else None
+
+    run.report = report
+    sql = ReplaySql(trace, run)
+    found = []
+    statement = "SELECT count(*) FROM waits"
+    waiting = threading.Thread(
+        target=lambda: found.append(ask_sql(sql, statement, run.run_id).rows)
+    )
+    waiting.start()
+    try:
+        assert asked.wait(60)
+        assert ask_sql(sql, "SELECT 1 AS n", None).rows and not found
+    finally:
+        go_on.set()
+        waiting.join(60)
+        sql.close()
+        sources.close()
+    assert found and found[0][0]["c0"] > 0

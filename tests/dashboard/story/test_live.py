@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import msgspec
@@ -190,3 +191,30 @@ def test_a_late_spool_and_the_first_row_of_a_table_are_seen_though_nothing_more_
     last = max(late, key=lambda r: r.seq)
     assert actor.last_ns == last.wall_ns - int(told.story.t0_ns)
     assert told.story.debts
+
+
+def test_whoever_asks_while_it_is_told_gets_what_was_told_before(store, monkeypatch):
+    meta, rows = rows_of("clean")
+    store.put_meta(begun(meta))
+    clock = Clock()
+    source = sources_of_store(store).get(meta.run_id)
+    teller = Teller(source, clock)
+    feed(store, rows[:1000])
+    first = teller.story()
+    feed(store, rows[1000:])
+    clock.now += 100.0
+    right, asked, go_on = teller._keeper.facts, threading.Event(), threading.Event()
+
+    def facts():
+        asked.set()
+        assert go_on.wait(DEADLINE_S)
+        return right()
+
+    monkeypatch.setattr(teller._keeper, "facts", facts)
+    telling = threading.Thread(target=teller.story)
+    telling.start()
+    assert asked.wait(DEADLINE_S)
+    assert teller.story() is first  # at once
+    go_on.set()
+    telling.join(DEADLINE_S)
+    assert teller.story() is not first

@@ -17,7 +17,7 @@ from dashboard.tiles.encode import packed
 from dashboard.tiles.routes import parsed_ranks
 from tests.collector.web.asgi import ask
 from tests.collector.web.stores import EchoSql, MemoryStore
-from tests.dashboard.tiles.sources import LocalRun, entered, group
+from tests.dashboard.tiles.sources import LocalRun, actor, entered, group
 
 
 class Sources:
@@ -117,3 +117,35 @@ def test_ranks_are_read_or_refused(text):
     except BadRequestField:
         return
     assert ranks and len(set(ranks)) == len(ranks) and min(ranks) >= 0
+
+
+def test_a_tile_of_all_ranks_has_a_size_too(tmp_path):
+    run = LocalRun([actor(r) for r in range(4097)])
+    made = create_app(MemoryStore(), EchoSql(), Tokens(tmp_path), Settings())
+    made.include_router(routes(Sources(run)))
+    assert tiles_of(run).wait(60)
+    url = "/v1/runs/run-1/tile?a=0&b=8000"
+    too_many = ask(made, "GET", f"{url}&w=8&lanes=waited")
+    assert too_many.status == 422 and too_many.error["where"] == "ranks"
+    too_wide = ask(made, "GET", f"{url}&w=8192&lanes=waited,caused&ranks=0-4000")
+    assert too_wide.status == 422 and too_wide.error["where"] == "w=8192"
+    assert ask(made, "GET", f"{url}&w=8&lanes=waited,caused&ranks=0-4000").status == 200
+    assert ask(made, "GET", f"{url}&w=8&lanes=gpu,cpu").status == 200
+
+
+def test_whoever_looks_does_not_take_the_threads_of_whoever_sends(tmp_path, monkeypatch):
+    """The one limit of FastAPI's own handlers is not touched by the picture's."""
+    import anyio.to_thread
+
+    run, seen = LocalRun([actor(0)]), []
+    made = create_app(MemoryStore(), EchoSql(), Tokens(tmp_path), Settings())
+    made.include_router(routes(Sources(run)))
+    right = anyio.to_thread.run_sync
+
+    async def run_sync(call, *args, limiter=None, **more):
+        seen.append(limiter)
+        return await right(call, *args, limiter=limiter, **more)
+
+    monkeypatch.setattr(anyio.to_thread, "run_sync", run_sync)
+    assert ask(made, "GET", "/v1/runs/run-1/tile?a=0&b=8000&w=8&lanes=waited").status == 200
+    assert [limiter.total_tokens for limiter in seen if limiter is not None] == [8]
