@@ -11,7 +11,6 @@ from cascade_runtime.vocabulary.events import SCHEMA_VERSION
 from cascade_runtime.vocabulary.fault import FaultEvent
 from cascade_runtime.vocabulary.regime import Regime
 
-
 MAX_WORLD_SIZE = 100_000
 """Ranks and agents of the largest job that is read. Every one that left no row is told by name, so a
 made-up number must not cost memory."""

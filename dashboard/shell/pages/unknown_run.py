@@ -31,7 +31,7 @@ def _content(shell: Shell, place: Place, query: dict[str, str]) -> Content:
             ],
             className="cs-notice cs-empty",
             role="alert",
-        )
+        ),
     ]
 
 
