@@ -38,10 +38,10 @@ def test_a_run_that_was_cut_off(tmp_path):
     assert story.verdict.sentence.endswith("The run's end is missing: it was not closed cleanly.")
 
 
-UNKNOWN = [tell for _, kind, tell in STORIES if kind == "unknown"][::12]
+UNKNOWN = [(code, tell) for code, kind, tell in STORIES if kind == "unknown"][::12]
 
 
-@pytest.mark.parametrize("tell", UNKNOWN, ids=str)
+@pytest.mark.parametrize("tell", [t for _, t in UNKNOWN], ids=[c for c, _ in UNKNOWN])
 def test_what_is_not_known_is_not_called_fine(tmp_path, tell):
     told, _ = tell()
     report = analyze(told.source() if isinstance(told, Story) else told).report
