@@ -1,6 +1,6 @@
 # Everything a contributor types. `make` alone lists it.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types imports check cover bench samples wheel clean
+.PHONY: help setup demo test browser lint types imports check cover bench samples wheel clean
 
 BIN := .venv/bin
 
@@ -24,6 +24,10 @@ demo: setup ## Run a real job with a real fault and show it live (SCENARIO=, RAN
 test: setup ## Run the tests (COVER=1: with branch coverage; ARGS="-k walk": some of them)
 	@echo "test: pytest, two workers$(if $(COVER), and branch coverage)"
 	@$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder $(if $(COVER),--cov) $(ARGS)
+
+browser: setup ## Drive every page in Chromium, on samples and on a live job (ARGS=)
+	@echo "browser: Playwright over the real servers"
+	@$(BIN)/pytest tests/browser $(ARGS)
 
 lint: setup ## Check style and formatting (ruff)
 	@echo "lint: ruff"
