@@ -7,6 +7,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,6 +55,7 @@ def temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
     tmp_path_factory.getbasetemp()  # stays where it was: what it holds is kept for looking at
     before = os.environ.get("TMPDIR"), tempfile.tempdir
     folder = tempfile.mkdtemp(prefix="ct-")
+    Path(folder).chmod(0o711)  # PostgreSQL, which a benchmark starts, runs as another user
     os.environ["TMPDIR"] = tempfile.tempdir = folder
     yield
     os.environ.pop("TMPDIR")
