@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -99,4 +100,15 @@ def ask(app, method, target, body=b"", headers=(), host="127.0.0.1:7654", pieces
         await app(scope_of(method, target, headers, host), channel.receive, channel.send)
         return channel.answer
 
-    return asyncio.run(run())
+    return in_a_loop(run())
+
+
+def in_a_loop(work):
+    """Run a coroutine; in a thread of its own where this one has a loop already, as it has once
+    Playwright was started in it."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
