@@ -11,7 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from cascade_runtime.vocabulary.errors import BadUsage
+from cascade_runtime.vocabulary.errors import BadUsage, CascadeError
+from collector.storage.embedded import PLUGIN
 from collector.web.listen import DEFAULT_HOST, listen, url_of
 
 LOG = "collector.log"
@@ -102,6 +103,14 @@ class DemoCollector:
                 self._process.kill()
         self._thread.join()
         self._sock.close()
+        self._bring_in()
+
+    def _bring_in(self) -> None:
+        """A collector that was killed last left rows in its journal alone: bring them into the folders."""
+        try:
+            PLUGIN.open(self.data, {}).close()
+        except CascadeError as error:
+            self._say(f"not all that the collector took is in the runs' folders: {error.message}")
 
     def _start(self) -> _Ready | None:
         """Start it and wait until it answers; None when it ends before, or when it is time to stop."""

@@ -198,5 +198,7 @@ def test_no_run_names_the_next_act_and_a_token_lets_one_in(browser, start, tmp_p
     assert page.url == running.base + "/dash/runs"
     page.get_by_role("button", name="Sign out").click()
     page.wait_for_url("**/sign-in")
+    # What the page was asking for at that moment is answered with 401, and the browser tells it.
+    made.complaints = [line for line in made.complaints if "status of 401" not in line]
     made.check()
     context.close()
