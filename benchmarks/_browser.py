@@ -10,6 +10,7 @@ import contextlib
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from typing import Any
 
 from benchmarks._load import Failed
@@ -34,11 +35,7 @@ addEventListener("wheel", (event) => {
 
 def has_browser() -> bool:
     """Whether there is a Chromium, and what drives it."""
-    try:
-        import playwright.sync_api  # noqa: F401
-    except ImportError:
-        return False
-    return any(map(shutil.which, NAMES))
+    return find_spec("playwright") is not None and any(map(shutil.which, NAMES))
 
 
 @contextlib.contextmanager

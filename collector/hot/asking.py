@@ -43,9 +43,10 @@ class Asking:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Around a question whose answer nobody waits for: new rows are made ready for the next one,
-        and nothing gives way to it.
-        """  # noqa: D205
+        """Around a question for whose answer nobody waits: nothing gives way to it.
+
+        New rows are made ready for the next one all the same.
+        """
         try:
             yield
         finally:

@@ -101,9 +101,10 @@ class _Session:
         self._made: dict[str, str] = {}
 
     def is_clean(self, sql: str) -> bool:
-        """True for one SELECT that is not about the catalog: it leaves nothing here, and sees nothing
-        of what others left.
-        """  # noqa: D205
+        """True for one SELECT that is not about the catalog.
+
+        It leaves nothing here, and sees nothing of what others left.
+        """
         try:
             statements = self._db.extract_statements(sql)
         except duckdb.Error:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import logging
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from dashboard.story.activity import Activity, fitting_bucket, look_at
+from dashboard.story.background_look import RETRY_S, SYNC_ROWS, BackgroundLook
 from dashboard.story.small_rows import SmallRows
 from dashboard.story.source import RunSource
-from dashboard.tiles.background import in_background
-
-SYNC_ROWS = 1_000_000
-"""Of more rows nobody waits for the first look: it is taken in a thread."""
 
 GROW_SHARE = 5
 FULL_SHARE = 50
@@ -30,8 +25,6 @@ LARGE_PAUSE_S = 2.0
 
 EVERY_TABLE_S = 5.0
 """Tables without rows are looked at so often: each costs, and it is seldom that one gets its first."""
-
-_log = logging.getLogger(__name__)
 
 
 class ActivityKeeper:
@@ -52,17 +45,21 @@ class ActivityKeeper:
         self._grow_at_s = self._full_at_s = self._rest_at_s = 0.0
         self._tables_at_s = 0.0
         self._counts: dict[str, int] = {}
-        self._thread: threading.Thread | None = None
         self._began_s = 0.0
-        self.generation = 0
+        self._background = BackgroundLook("cascade-activity", f"the rows of run {source.run_id}")
 
     def building(self) -> dict[str, Any] | None:
         """What a person is told while the first look is being taken."""
-        if self._known is not None or self._thread is None or not self._thread.is_alive():
+        if self._known is not None or not self._background.is_going_on:
             return None
         # How long it takes is not known before it ended once; a bar that only nears its end is honest.
         waited_s = self._mono_s() - self._began_s
         return {"share": round(waited_s / (waited_s + 5.0), 2), "what": "reading every row's time"}
+
+    @property
+    def generation(self) -> int:
+        """Grows when rows were looked at in the background."""
+        return self._background.generation
 
     def is_of(self, version: str) -> bool:
         """Whether all that is known is of this version, or of a run whose rows do not change."""
@@ -93,23 +90,16 @@ class ActivityKeeper:
         return self._known
 
     def _in_thread(self, version: str, rows: SmallRows) -> None:
-        if self._thread is not None and self._thread.is_alive():
-            return
-        self._began_s = self._mono_s()
-        self._thread = threading.Thread(
-            target=self._try, args=(version, rows), name="cascade-activity", daemon=True
-        )
-        self._thread.start()
-
-    def _try(self, version: str, rows: SmallRows) -> None:
-        try:
-            with in_background():
-                self._look(version, rows)
+        def look() -> None:
+            self._look(version, rows)
             self._grow_at_s = max(self._grow_at_s, self._mono_s() + LARGE_PAUSE_S)
-        except Exception:
-            self._grow_at_s = self._mono_s() + 30.0
-            _log.exception("the rows of run %s could not be looked at", self._source.run_id)
-        self.generation += 1
+
+        def failed() -> None:
+            self._grow_at_s = self._mono_s() + RETRY_S
+
+        now = self._mono_s()
+        if self._background.begin(look, failed):
+            self._began_s = now
 
     def _look(self, version: str, rows: SmallRows) -> None:
         began = self._mono_s()

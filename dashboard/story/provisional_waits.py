@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-import logging
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
 from analyzer.instances import N_TO_N
 from dashboard.story import words
+from dashboard.story.background_look import RETRY_S, SYNC_ROWS, BackgroundLook
 from dashboard.story.judged_facts import MAX_PAIRS
 from dashboard.story.model import WaitsPart
 from dashboard.story.source import RunSource
-from dashboard.tiles.background import in_background
 
 MIN_PAUSE_S = 2.0
 SHARE = 20
-SYNC_ROWS = 1_000_000
-"""Of more rows nobody waits for a look: it is taken in a thread."""
 
 MAX_ROWS = 2_000_000
 """About so many rows of the run are looked at: its newest."""
 
 ALL_WAIT = ", ".join(f"'{op}'" for op in sorted(N_TO_N))
 """The operations in which everybody waits for the last, as SQL words."""
-
-
-_log = logging.getLogger(__name__)
 
 
 class WaitsKeeper:
@@ -44,13 +37,16 @@ class WaitsKeeper:
         self._known: WaitsPart | None = None
         self._version: str | None = None
         self._not_before_s = 0.0
-        self._thread: threading.Thread | None = None
-        self.generation = 0
-        """Changes when waits were found out in the background."""
+        self._background = BackgroundLook("cascade-provisional", f"waits of run {source.run_id}")
+
+    @property
+    def generation(self) -> int:
+        """Grows when waits were found out in the background."""
+        return self._background.generation
 
     def building(self) -> dict[str, Any] | None:
         """What a person is told while the first look is being taken."""
-        if self._thread is None or self._version is not None:
+        if not self._background.was_begun or self._version is not None:
             return None
         return {"share": 0.5, "what": "reading the newest collectives"}
 
@@ -62,23 +58,15 @@ class WaitsKeeper:
         """The waits of this version, or of one shortly before."""
         if version == self._version or self._mono_s() < self._not_before_s:
             return self._known
-        look = (version, num_rows, first_ns, last_ns)
         if num_rows <= SYNC_ROWS:
-            self._look(*look)
-        elif self._thread is None or not self._thread.is_alive():
-            name = "cascade-provisional"
-            self._thread = threading.Thread(target=self._try, args=look, name=name, daemon=True)
-            self._thread.start()
-        return self._known
+            self._look(version, num_rows, first_ns, last_ns)
+            return self._known
 
-    def _try(self, version: str, num_rows: int, first_ns: int, last_ns: int) -> None:
-        try:
-            with in_background():
-                self._look(version, num_rows, first_ns, last_ns)
-        except Exception:
-            self._version, self._not_before_s = version, self._mono_s() + 30.0
-            _log.exception("waits of run %s could not be looked at", self._source.run_id)
-        self.generation += 1
+        def failed() -> None:
+            self._version, self._not_before_s = version, self._mono_s() + RETRY_S
+
+        self._background.begin(lambda: self._look(version, num_rows, first_ns, last_ns), failed)
+        return self._known
 
     def _look(self, version: str, num_rows: int, first_ns: int, last_ns: int) -> None:
         began = self._mono_s()

@@ -6,20 +6,9 @@ import pytest
 
 from tests.browser.conftest import run_path
 from tests.browser.visit import serious
+from tests.dashboard.pages import PAGES
 
 NOT_FOUND = "status of 404"
-
-PAGES = {
-    "run": ("", ".cr-verdict-word"),
-    "waits": ("/waits", ".cs-panel .js-plotly-plot .bars"),
-    "violations": ("/violations", ".cs-notice, .ag-row"),
-    "sql": ("/sql?q=SELECT+1+AS+one", ".ag-row"),
-    "runs": ("/dash/runs", ".ag-row .cs-link"),
-    "sql of all": ("/dash/sql?q=FROM+actors", ".ag-row"),
-    "health": ("/dash/health", "#health .cs-notice"),
-    "unknown run": ("/dash/run/nope", ".cs-notice a"),
-    "nowhere": ("/dash/nope", ".cs-notice a"),
-}
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from collector.web.tokens import Tokens
+from tests.dashboard.pages import PAGES
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 WAIT_MS = 60_000
@@ -59,19 +60,6 @@ def watched(browser, replaying):
     made.run = f"/dash/run/{replaying.ready['run_id']}"
     yield made
     context.close()
-
-
-PAGES = {
-    "run": ("", "#cascade-run .cr-run"),
-    "waits": ("/waits", ".cs-panel .js-plotly-plot .bars"),
-    "violations": ("/violations", ".cs-notice, .ag-row"),
-    "sql": ("/sql?q=SELECT+1+AS+one", ".ag-row"),
-    "runs": ("/dash/runs", ".ag-row .cs-link"),
-    "sql of all": ("/dash/sql?q=FROM+actors", ".ag-row"),
-    "health": ("/dash/health", "#health .cs-notice"),
-    "unknown run": ("/dash/run/nope", ".cs-notice a"),
-    "nowhere": ("/dash/nope", ".cs-notice a"),
-}
 
 
 @pytest.mark.parametrize("name", PAGES)

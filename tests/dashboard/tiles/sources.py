@@ -9,6 +9,8 @@ from cascade_runtime.vocabulary.identity import Actor
 from cascade_runtime.vocabulary.schema import EVENT_TABLES, TABLES
 from collector.schema.arrow import empty_table
 from collector.schema.rows import events_to_table
+from collector.wire.decode import MSGPACK, decode
+from collector.wire.records import encode_msgpack
 from tests.collector.traces import make_meta
 
 RUN = "run-1"
@@ -20,6 +22,11 @@ _NAMES = {table.struct: name for name, table in EVENT_TABLES.items()}
 
 def _leading(rank, seq, at, incarnation=0):
     return (RUN, rank, incarnation, seq, "world", 0, None, seq, T0 + at, seq)
+
+
+def put(store, rows):
+    """Store rows, durable on return."""
+    store.append(decode(MSGPACK, encode_msgpack(rows))).result(30)
 
 
 def actor(rank, kind="rank", at=0):

@@ -6,25 +6,10 @@ import random
 
 import pytest
 
-from collector.hot.options import StoreOptions
-from collector.storage.embedded import EmbeddedStore
-from collector.wire.decode import MSGPACK, decode
-from collector.wire.records import encode_msgpack
 from dashboard.story.live_source import LiveRun
 from dashboard.tiles import new_rows
 from dashboard.tiles.new_rows import NewRows
-from tests.dashboard.tiles.sources import RUN, actor, gpu
-
-
-@pytest.fixture
-def store(tmp_path):
-    opened = EmbeddedStore(tmp_path / "data", StoreOptions(publish_every_s=3600.0))
-    yield opened
-    opened.close()
-
-
-def put(store, rows):
-    store.append(decode(MSGPACK, encode_msgpack(rows))).result(30)
+from tests.dashboard.tiles.sources import RUN, actor, gpu, put
 
 
 def read(reader, source):

@@ -11,10 +11,6 @@ import pyarrow as pa
 import pytest
 
 from cascade_runtime.vocabulary.errors import BadUsage
-from collector.hot.options import StoreOptions
-from collector.storage.embedded import EmbeddedStore
-from collector.wire.decode import MSGPACK, decode
-from collector.wire.records import encode_msgpack
 from dashboard.story import sources_of_store
 from dashboard.story.live_source import LiveRun
 from dashboard.tiles import RunTiles, run_tiles, tiles_of
@@ -29,6 +25,7 @@ from tests.dashboard.tiles.sources import (
     entered,
     gpu,
     group,
+    put,
 )
 
 WAIT_S = 60.0
@@ -229,17 +226,6 @@ def test_nobody_looking_costs_nothing(start):
     assert source.num_queries == asked
     tiles.look()
     until(lambda: tiles.window_sums(0, 10**6)[0][0] > 0.0003)
-
-
-@pytest.fixture
-def store(tmp_path):
-    opened = EmbeddedStore(tmp_path / "data", StoreOptions(publish_every_s=3600.0))
-    yield opened
-    opened.close()
-
-
-def put(store, rows):
-    store.append(decode(MSGPACK, encode_msgpack(rows))).result(30)
 
 
 def test_rows_of_a_store_are_each_read_once_and_late_ones_are_not_lost(start, store):

@@ -1,0 +1,42 @@
+"""One look at a time, in a thread that nothing waits for; a failure is told and does not stay."""
+
+from __future__ import annotations
+
+import threading
+
+from dashboard.story.background_look import BackgroundLook
+from dashboard.tiles.background import is_background
+
+WAIT_S = 30
+
+
+def ended(looks):
+    looks._thread.join(WAIT_S)
+    assert not looks.is_going_on
+
+
+def test_a_second_look_is_not_begun_while_one_goes_on():
+    looks, go_on, done = BackgroundLook("a-look", "a run"), threading.Event(), []
+
+    def look():
+        assert go_on.wait(WAIT_S)
+        done.append(is_background())
+
+    assert not looks.was_begun
+    assert looks.begin(look, done.clear)
+    assert looks.is_going_on
+    assert not looks.begin(lambda: done.append("second"), done.clear)
+    go_on.set()
+    ended(looks)
+    assert done == [True]  # and what comes in does not give way to it
+    assert looks.generation == 1
+
+
+def test_a_look_that_fails_is_told_and_the_next_one_is_taken(caplog):
+    looks, told, done = BackgroundLook("a-look", "the rows of run r"), [], []
+    assert looks.begin(lambda: 1 // 0, lambda: told.append("failed"))
+    ended(looks)
+    assert told == ["failed"] and "the rows of run r could not be looked at" in caplog.text
+    assert looks.begin(lambda: done.append(1), lambda: told.append("again"))
+    ended(looks)
+    assert (told, done, looks.generation) == (["failed"], [1], 2)
