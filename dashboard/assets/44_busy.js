@@ -3,6 +3,24 @@
 "use strict";
 
 Cascade.lanes.BusyLane = class BusyLane extends Cascade.lanes.Lane {
+  /** A sample is of the half second before it (the agents' period, and a little), so it is drawn there. */
+  static REACH_NS = 6e8;
+
+  /** For each column of a layer the column whose sample is of its time; -1 where nothing was measured. */
+  static sampleOf(tile, layer) {
+    if (!layer.sampleOf) {
+      const median = layer.rows.indexOf("median") * layer.cols;
+      const reach = (BusyLane.REACH_NS * layer.cols) / (tile.b - tile.a);
+      layer.sampleOf = new Int32Array(layer.cols);
+      let next = Infinity;
+      for (let p = layer.cols - 1; p >= 0; p -= 1) {
+        if (layer.data[median + p] !== 255) next = p;
+        layer.sampleOf[p] = next - p <= reach ? next : -1;
+      }
+    }
+    return layer.sampleOf;
+  }
+
   constructor(timeline, name, title) {
     super(timeline, name, title);
     this.tip = name === "cpu" ? "process CPU busy" : "GPU utilisation";
@@ -63,44 +81,46 @@ Cascade.lanes.BusyLane = class BusyLane extends Cascade.lanes.Lane {
     const at = (p) => timeline.x(tile.a + ((p + 0.5) * (tile.b - tile.a)) / layer.cols);
     const level = (value) => y + 1 + (height - 2) * (1 - value / 100);
     const [first, end] = this.columns(tile, layer);
-    const { data } = layer;
-    const runs = this.measuredRuns(data, row("median"), first, end);
+    const sampleOf = BusyLane.sampleOf(tile, layer);
+    const runs = this.measuredRuns(sampleOf, first, end);
+    const value = (name) => (p) => layer.data[row(name) + sampleOf[p]];
+    const [p10, p90] = [value("p10"), value("p90")];
     const wide = Math.max(1, (timeline.x(tile.b) - timeline.x(tile.a)) / layer.cols);
     for (const [begin, stop] of runs) {
       context.fillStyle = tokens.css(colour, 0.26);
       context.beginPath();
-      context.moveTo(at(begin) - wide / 2, level(data[row("p90") + begin]));
-      for (let p = begin; p < stop; p += 1) context.lineTo(at(p), level(data[row("p90") + p]));
-      context.lineTo(at(stop - 1) + wide / 2, level(data[row("p90") + stop - 1]));
-      context.lineTo(at(stop - 1) + wide / 2, level(data[row("p10") + stop - 1]));
-      for (let p = stop - 1; p >= begin; p -= 1) context.lineTo(at(p), level(data[row("p10") + p]));
-      context.lineTo(at(begin) - wide / 2, level(data[row("p10") + begin]));
+      context.moveTo(at(begin) - wide / 2, level(p90(begin)));
+      for (let p = begin; p < stop; p += 1) context.lineTo(at(p), level(p90(p)));
+      context.lineTo(at(stop - 1) + wide / 2, level(p90(stop - 1)));
+      context.lineTo(at(stop - 1) + wide / 2, level(p10(stop - 1)));
+      for (let p = stop - 1; p >= begin; p -= 1) context.lineTo(at(p), level(p10(p)));
+      context.lineTo(at(begin) - wide / 2, level(p10(begin)));
       context.fill();
     }
-    this.drawLine(context, runs, data, row("min"), at, level, wide, tokens.css(colour, 0.75), 0.8);
-    this.drawLine(context, runs, data, row("median"), at, level, wide, tokens.css(colour), 1.6);
+    this.drawLine(context, runs, value("min"), at, level, wide, tokens.css(colour, 0.75), 0.8);
+    this.drawLine(context, runs, value("median"), at, level, wide, tokens.css(colour), 1.6);
     context.restore();
   }
 
-  drawLine(context, runs, data, row, at, level, wide, colour, width) {
+  drawLine(context, runs, value, at, level, wide, colour, width) {
     context.strokeStyle = colour;
     context.lineWidth = width;
     context.lineJoin = "round";
     context.beginPath();
     for (const [begin, stop] of runs) {
-      context.moveTo(at(begin) - wide / 2, level(data[row + begin]));
-      for (let p = begin; p < stop; p += 1) context.lineTo(at(p), level(data[row + p]));
-      context.lineTo(at(stop - 1) + wide / 2, level(data[row + stop - 1]));
+      context.moveTo(at(begin) - wide / 2, level(value(begin)));
+      for (let p = begin; p < stop; p += 1) context.lineTo(at(p), level(value(p)));
+      context.lineTo(at(stop - 1) + wide / 2, level(value(stop - 1)));
     }
     context.stroke();
   }
 
-  /** Stretches with samples; a gap of a few pixels between two samples is no gap in the measuring. */
-  measuredRuns(data, row, first, end) {
+  /** Stretches of columns that were measured. */
+  measuredRuns(sampleOf, first, end) {
     const runs = [];
     let begin = -1;
     for (let p = first; p <= end; p += 1) {
-      const none = p === end || data[row + p] === 255;
+      const none = p === end || sampleOf[p] < 0;
       if (!none && begin < 0) begin = p;
       if (none && begin >= 0) {
         runs.push([begin, p]);
@@ -124,9 +144,10 @@ Cascade.lanes.BusyLane = class BusyLane extends Cascade.lanes.Lane {
   at(t) {
     const found = this.timeline.tiles.sharpest(this.name, t);
     if (!found) return null;
-    const { layer, column } = found;
+    const { tile, layer } = found;
+    const column = BusyLane.sampleOf(tile, layer)[found.column];
+    if (column < 0) return null;
     const value = (name) => layer.data[layer.rows.indexOf(name) * layer.cols + column];
-    if (value("median") === 255) return null;
     return { median: value("median"), p10: value("p10"), p90: value("p90"), min: value("min"), num: value("num") };
   }
 
