@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import signal
 import sys
 import threading
 import time
@@ -125,10 +126,26 @@ def _show(args: argparse.Namespace, run_id: str) -> bool:
             sys.stdout.flush()
             told = True
             _say("the page shows the same; Ctrl-C ends this and closes the trace")
-        threading.Event().wait()
+        with _ended_by_signals():
+            threading.Event().wait()
     except KeyboardInterrupt:
         _say("closing the trace ...")
     return told
+
+
+@contextlib.contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """A closed terminal, or kill, ends it as Ctrl-C does: the trace is closed all the same."""
+
+    def end(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _judged(data: Path, run_id: str) -> Report | None:
