@@ -8,8 +8,17 @@
     const { text, href } = props.value || {};
     // Only our own pages: an address from data could be javascript: or another site.
     if (typeof href !== "string" || !href.startsWith("/dash/")) return text || null;
-    return window.React.createElement("a", { href, className: "cs-link" }, text);
+    return window.React.createElement("a", { href, className: "cs-link", onClick: follow }, text);
   };
+
+  /** As dcc.Link does: the address changes, the document stays. A new tab is still the browser's. */
+  function follow(event) {
+    if (event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    event.preventDefault();
+    history.pushState({}, "", event.currentTarget.href);
+    window.dispatchEvent(new CustomEvent("_dashprivate_pushstate"));
+    window.scrollTo(0, 0);
+  }
 
   /** Whole numbers with separators; others as they are, with as many decimals as the column says. */
   components.CascadeNumber = (props) => {

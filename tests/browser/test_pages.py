@@ -18,7 +18,7 @@ def test_a_page_opens_and_can_be_read_in_both_themes(request, visit, which, name
         pytest.skip("the same page as of the other run")
     command = request.getfixturevalue(which)
     path, there = PAGES[name]
-    v = visit(command.base, expected=NOT_FOUND if name == "unknown run" else "")
+    v = visit(command.base, expected=NOT_FOUND if name in ("nowhere", "unknown run") else "")
     page = v.open(path if path.startswith("/dash/") else run_path(command, path), there)
     assert page.title().strip() and page.locator("h1, h2").count()
     assert page.locator("html").get_attribute("lang") == "en"
