@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -17,8 +18,16 @@ from dashboard.shell.words import count, duration
 CAP = 10_000
 """Rows that are shown."""
 
+MOST_CELLS = 200_000
+"""Of wide answers fewer rows are shown: all of it is one message to the browser, made in one go."""
+
+_decode = msgspec.json.Decoder(float_hook=Decimal).decode
+"""Digits as they were written: a DECIMAL may have more of them than a float holds."""
+
 _EXACT = 1 << 53
 """Beyond it a browser's numbers have holes: larger ones are shown as text, all their digits."""
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
 
 _POSITION = re.compile(r"^LINE (\d+): ", re.MULTILINE)
 _NAMED = re.compile(r"""(?:column|with name|table or view) ["']?(\w+)""")
@@ -34,7 +43,7 @@ class Shown:
         columns: name and DuckDB type of each.
         rows: values by ``c0``, ``c1``, ...: names of columns may repeat.
         numbers: which columns are numbers a browser holds exactly.
-        truncated: there were more rows than ``CAP``.
+        truncated: there were more rows than are shown.
     """
 
     said: str
@@ -68,23 +77,25 @@ def ask(sql: SqlRunner, text: str, run_id: str | None) -> Shown | Refused:
     except CascadeError as error:
         return _refused(error, text)
     took_s = time.perf_counter() - began
-    parsed = msgspec.json.decode(answer.body)
+    parsed = _decode(answer.body)
     columns = [(str(c["name"]), str(c["type"])) for c in parsed["columns"]]
+    found = parsed["rows"]
+    shown = found[: max(1, MOST_CELLS // max(1, len(columns)))]
     numbers = [
-        _NUMBERS.fullmatch(kind) is not None and all(_exact(row[i]) for row in parsed["rows"])
+        _NUMBERS.fullmatch(kind) is not None and all(_exact(row[i]) for row in shown)
         for i, (_, kind) in enumerate(columns)
     ]
-    rows = [
-        {f"c{i}": _plain(value, numbers[i]) for i, value in enumerate(row)}
-        for row in parsed["rows"]
-    ]
+    rows = [{f"c{i}": _plain(value, numbers[i]) for i, value in enumerate(row)} for row in shown]
     said = f"{count(len(rows))} {'row' if len(rows) == 1 else 'rows'}"
     if answer.truncated:
-        said = _first_of(sql, text, run_id)
-    return Shown(f"{said}, {duration(took_s)}", columns, rows, numbers, answer.truncated)
+        said = f"the first {count(len(rows))} {_behind(sql, text, run_id)}"
+    elif len(shown) < len(found):
+        said = f"the first {count(len(rows))} of {count(len(found))} rows"
+    is_cut = answer.truncated or len(shown) < len(found)
+    return Shown(f"{said}, {duration(took_s)}", columns, rows, numbers, is_cut)
 
 
-def _first_of(sql: SqlRunner, text: str, run_id: str | None) -> str:
+def _behind(sql: SqlRunner, text: str, run_id: str | None) -> str:
     """How much the cap hides: asked for only when it hides something."""
     statement = text.strip().rstrip(";")
     asked = f"SELECT count(*) AS num FROM (\n{statement}\n) AS asked"  # noqa: S608  # confined, as all here
@@ -92,8 +103,8 @@ def _first_of(sql: SqlRunner, text: str, run_id: str | None) -> str:
         answer = sql.run(SqlRequest(asked, run_id=run_id, format="json", limit=1))
         total = int(msgspec.json.decode(answer.body)["rows"][0][0])
     except (CascadeError, LookupError, TypeError, ValueError):
-        return f"the first {count(CAP)} rows; there are more"
-    return f"the first {count(CAP)} of {count(total)} rows"
+        return "rows; there are more"
+    return f"of {count(total)} rows"
 
 
 def _refused(error: CascadeError, text: str) -> Refused:
@@ -121,12 +132,16 @@ def _place_of_name(message: str, text: str) -> tuple[int | None, int | None]:
 
 
 def _exact(value: Any) -> bool:
-    if value is None or isinstance(value, float):
+    if value is None:
         return True
+    if isinstance(value, Decimal):
+        return Decimal(repr(float(value))) == value
     return isinstance(value, int) and abs(value) <= _EXACT
 
 
 def _plain(value: Any, number: bool) -> Any:
-    if value is None or number:
-        return value
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    if value is None:
+        return None
+    if number:
+        return float(value) if isinstance(value, Decimal) else value
+    return value if isinstance(value, str) else _encode(value).decode()

@@ -96,7 +96,7 @@ def test_the_sql_box(visit, kill_one, tmp_path):
     page = v.open(run_path(kill_one, "/sql"), "#sql-text")
     page.get_by_role("button", name="Who is the straggler?").click()
     v.until_text("#sql-said", r"^\d+ rows, ")
-    assert page.locator(".ag-center-cols-container .ag-row").first.is_visible()
+    page.locator(".ag-center-cols-container .ag-row").first.wait_for()
     area = page.locator("#sql-text")
     area.fill("SELECT i, i * i AS squared\nFROM range(20000) AS t(i)")
     area.press("Control+Enter")

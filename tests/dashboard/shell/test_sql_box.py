@@ -41,6 +41,20 @@ def test_all_digits_are_shown(sql):
     assert answer.said.startswith("1 row, ")
 
 
+def test_all_digits_of_a_decimal_are_shown(sql):
+    answer = ask(sql, "SELECT 12345678901234.123456789::DECIMAL(38, 9) AS long, 0.5 AS short", None)
+    assert answer.rows == [{"c0": "12345678901234.123456789", "c1": 0.5}]
+    assert answer.numbers == [False, True]
+
+
+def test_of_a_wide_answer_fewer_rows_are_shown(sql):
+    columns = ", ".join(f"range AS c{i}" for i in range(200))
+    answer = ask(sql, f"SELECT {columns} FROM range(5000)", None)
+    assert len(answer.rows) == sql_answer.MOST_CELLS // 200
+    assert answer.said.startswith("the first 1,000 of 5,000 rows, ")
+    assert answer.truncated
+
+
 def test_columns_may_share_a_name(sql):
     answer = ask(sql, "SELECT 1 AS a, 2 AS a", None)
     assert answer.rows == [{"c0": 1, "c1": 2}]
@@ -57,7 +71,9 @@ def test_the_cap_is_said_where_the_number_cannot_be_had():
         def run(self, request):
             if "count(*)" in request.sql:
                 raise SqlFailed("no")
-            body = msgspec.json.encode({"columns": [], "rows": [], "truncated": True})
+            columns = [{"name": "a", "type": "INTEGER"}]
+            told = {"columns": columns, "rows": [[1]] * 10_000, "truncated": True}
+            body = msgspec.json.encode(told)
             return SqlAnswer("application/json", body, True, 0)
 
     assert ask(Once(), "SELECT 1", None).said.startswith("the first 10,000 rows; there are more")
