@@ -20,11 +20,26 @@ _inline = numba.njit(nogil=True, cache=True, inline="never")
 
 @_inline
 def big_endian(buf, at, size):  # type: ignore[no-untyped-def]
-    """An unsigned number of ``size`` bytes."""
-    value = np.uint64(0)
-    for i in range(size):
-        value = (value << np.uint64(8)) | np.uint64(buf[at + i])
-    return value
+    """An unsigned number of 1, 2, 4 or 8 bytes. Written out, each is one load."""
+    if size == 1:
+        return np.uint64(buf[at])
+    if size == 2:
+        return (np.uint64(buf[at]) << np.uint64(8)) | np.uint64(buf[at + 1])
+    value = (
+        (np.uint64(buf[at]) << np.uint64(24))
+        | (np.uint64(buf[at + 1]) << np.uint64(16))
+        | (np.uint64(buf[at + 2]) << np.uint64(8))
+        | np.uint64(buf[at + 3])
+    )
+    if size == 4:
+        return value
+    return (
+        (value << np.uint64(32))
+        | (np.uint64(buf[at + 4]) << np.uint64(24))
+        | (np.uint64(buf[at + 5]) << np.uint64(16))
+        | (np.uint64(buf[at + 6]) << np.uint64(8))
+        | np.uint64(buf[at + 7])
+    )
 
 
 @_inline
@@ -271,7 +286,8 @@ def fields_of(buf, starts, first, last, cells, sizes, known):  # type: ignore[no
         first, last: field numbers.
         cells: int64[fields, records], gets value_at's a (an array's: place of its first element).
         sizes: int64[fields, records], gets its b (an array's: its length).
-        known: uint8[fields, records], gets 1 where the field is there and not nil.
+        known: uint8[fields, records], gets 1 where the field is there and not nil; where it is not,
+            the cell and its size are 0.
     """
     end = len(buf)
     for r in range(len(starts)):
@@ -279,11 +295,14 @@ def fields_of(buf, starts, first, last, cells, sizes, known):  # type: ignore[no
         _, at, _, _ = value_at(buf, at, end)
         for f in range(min(size - 1, last)):
             what, behind, a, b = value_at(buf, at, end)
-            if f >= first and what != NIL:
-                known[f - first, r] = 1
+            if f >= first:
+                known[f - first, r] = what != NIL
                 cells[f - first, r] = behind if what == IS_ARRAY else a
                 sizes[f - first, r] = a if what == IS_ARRAY else b
             at = skip(buf, at, end) if what == IS_ARRAY else behind
+        for f in range(max(size - 1, first), last):
+            known[f - first, r] = 0
+            cells[f - first, r] = sizes[f - first, r] = 0
 
 
 @_njit
