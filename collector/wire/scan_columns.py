@@ -13,7 +13,6 @@ from collector.schema.arrow import arrow_schema, arrow_type
 from collector.wire.msgpack_native import fields_of, gather, gather_dots
 from collector.wire.scan_plan import BOOL, DOTS, FLOAT, INT, NUMBER, PLAN, Ints
 
-
 _SCRATCH_CELLS = 1 << 20
 
 
