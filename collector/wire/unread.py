@@ -28,6 +28,9 @@ from collector.wire.scan_plan import Ints
 MOST_UNREAD = 1000
 """Records from which on a body is read when it comes: it would keep the others waiting."""
 
+_LEAST_BYTES = 10
+"""Of a body with a record; one without needs no store."""
+
 _ROW_BYTES = 100
 """About what a record takes; of a packed body it is only known how large it is."""
 
@@ -78,7 +81,7 @@ def unread_zstd(body: bytes, limit: int, unpack: Callable[[bytes], bytes]) -> Un
         unpack: see Unread.
     """
     size = size_of_one_frame(body)
-    if size is None or size > limit:
+    if size is None or not _LEAST_BYTES <= size <= limit:
         return None
     return Unread(body, max(1, size // _ROW_BYTES), size, unpack)
 

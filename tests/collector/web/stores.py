@@ -6,6 +6,7 @@ import threading
 from concurrent.futures import Future
 from pathlib import Path
 
+from cascade_runtime.vocabulary.errors import CascadeError
 from cascade_runtime.vocabulary.events import CollectiveDone
 from cascade_runtime.vocabulary.trace_meta import TraceMeta
 from collector.schema.rows import table_to_events
@@ -18,7 +19,6 @@ from collector.storage._interface import (
     RunSummary,
     StoreStats,
 )
-from collector.wire.batch import BadBatch
 from collector.wire.unread import Unread, read_together
 
 
@@ -49,7 +49,7 @@ class MemoryStore:
         future = Future()
         if isinstance(batch, Unread):
             (batch,) = read_together([batch])
-            if isinstance(batch, BadBatch):
+            if isinstance(batch, CascadeError):
                 future.set_exception(batch)
                 return future
         with self._lock:
