@@ -15,7 +15,7 @@ from cascade_runtime.vocabulary.errors import CascadeError
 from collector.hot.group import Group
 from collector.hot.sift import Part, Told
 from collector.storage._interface import Receipt, StoreDown
-from collector.wire.batch import Batch
+from collector.wire.batch import BadBatch, Batch
 from collector.wire.unread import Unread, read_together
 
 _log = logging.getLogger("cascade.store")
@@ -58,7 +58,7 @@ def read(jobs: Sequence[Job]) -> list[Read]:
     checked: list[Read] = []
     for job in jobs:
         batch = next(found) if isinstance(job.batch, Unread) else job.batch
-        if isinstance(batch, CascadeError):
+        if isinstance(batch, BadBatch):
             fail(job.answer, batch)
         else:
             checked.append(Read(batch, job.answer))

@@ -6,7 +6,6 @@ request object, no dependency, no pydantic between the socket and the decoder.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -21,7 +20,7 @@ from collector.web.openapi import answers, json_answer, ref
 from collector.web.unpack import packing_of, unpack, unpacks_to
 from collector.wire.batch import ARROW, MSGPACK, NDJSON, Batch
 from collector.wire.decode import MEDIA_TYPES, decode
-from collector.wire.unread import Unread, unread, unread_zstd
+from collector.wire.unread import Unread, unread
 
 PATH = "/v1/events"
 
@@ -82,14 +81,9 @@ class Events:
         if len(body) <= limits.inline_bytes:
             if packing is None:
                 return _decode_small(media_type, body)
-            most = min(limits.inline_bytes, limits.unpacked_bytes)
-            if packing == "zstd" and media_type == MSGPACK:
-                later = unread_zstd(body, most, partial(unpack, packing, limit=most))
-                if later is not None:
-                    return later
             if _is_small(packing, body, limits.inline_bytes):
                 try:
-                    plain = unpack(packing, body, most)
+                    plain = unpack(packing, body, min(limits.inline_bytes, limits.unpacked_bytes))
                 except BodyTooLarge:
                     pass  # it becomes more than its beginning says
                 else:

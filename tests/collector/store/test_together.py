@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import random
 import threading
-from functools import partial
 
 import pytest
-import zstandard
 
 from collector.storage._interface import QueueFull
-from collector.web.errors import BadBody
-from collector.web.unpack import unpack
 from collector.wire.batch import BadBatch
 from collector.wire.records import encode_msgpack
-from collector.wire.unread import unread, unread_zstd
+from collector.wire.unread import unread
 from tests.collector.store.rows import (
     RUN,
     batch,
@@ -198,19 +194,6 @@ def test_unread_batches_count_in_the_queue_until_they_are_answered(embedded):
     assert [future.result(20).num_rows for future in futures] == [30] * 3
     assert store._writer.num_queued_rows == 0
     assert store._writer._queued_bytes == 0
-
-
-def test_a_damaged_packed_batch_takes_no_other_one_with_it(embedded):
-    store = embedded()
-    pack = zstandard.ZstdCompressor(write_checksum=True).compress
-    bodies = [pack(encode_msgpack(steps(0, 9, rank=rank))) for rank in range(4)]
-    bodies[2] = bodies[2][:-1] + bytes([bodies[2][-1] ^ 1])
-    sent = [unread_zstd(body, 64 << 10, partial(unpack, "zstd", limit=64 << 10)) for body in bodies]
-    answers = in_one_commit(store, sent)
-    assert isinstance(answers.pop(2), BadBody)
-    assert counts(answers) == [(10, 0)] * 3
-    check(store, [row for rank in (0, 1, 3) for row in steps(0, 9, rank=rank)])
-    assert store._writer.num_queued_rows == 0
 
 
 @pytest.mark.parametrize("first", ["record", "scan"])

@@ -6,7 +6,6 @@ import threading
 from concurrent.futures import Future
 from pathlib import Path
 
-from cascade_runtime.vocabulary.errors import CascadeError
 from cascade_runtime.vocabulary.events import CollectiveDone
 from cascade_runtime.vocabulary.trace_meta import TraceMeta
 from collector.schema.rows import table_to_events
@@ -19,6 +18,7 @@ from collector.storage._interface import (
     RunSummary,
     StoreStats,
 )
+from collector.wire.batch import BadBatch
 from collector.wire.unread import Unread, read_together
 
 
@@ -49,7 +49,7 @@ class MemoryStore:
         future = Future()
         if isinstance(batch, Unread):
             (batch,) = read_together([batch])
-            if isinstance(batch, CascadeError):
+            if isinstance(batch, BadBatch):
                 future.set_exception(batch)
                 return future
         with self._lock:

@@ -41,7 +41,7 @@ def check_same(found: list[Batch | BadBatch], bodies: list[bytes]) -> None:
 @given(st.lists(st.lists(records(), min_size=1, max_size=3), min_size=1, max_size=5))
 def test_any_records_are_read_as_alone(batches: list[list[Record]]) -> None:
     bodies = [encode_msgpack(rows) for rows in batches]
-    check_same(read_together([Unread(b, array_length(b), len(b)) for b in bodies]), bodies)
+    check_same(read_together([Unread(b, array_length(b)) for b in bodies]), bodies)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -77,7 +77,7 @@ def test_joined_batches_are_one_with_the_rows_of_all() -> None:
         at = rng.randrange(len(rows) - num)
         bodies.append(encode_msgpack(rows[at : at + num]))
     bodies.append(b"\xdd\x00\x00\x00\x01" + encode_msgpack(rows[:1])[1:])
-    found = read_together([Unread(body, array_length(body), len(body)) for body in bodies])
+    found = read_together([Unread(body, array_length(body)) for body in bodies])
     batches = [b for b in found if isinstance(b, Batch) and b.scan is not None]
     assert len(batches) > len(bodies) // 2
     whole = join(batches)
@@ -91,7 +91,7 @@ def test_a_lone_body_is_scanned_when_it_is_long_enough() -> None:
     rows = [row for row in sample_rows() if not isinstance(row, Gaps)]
     for num, is_scanned in ((LEAST_SCANNED - 1, False), (LEAST_SCANNED, True)):
         bodies = [encode_msgpack(rows[:num])]
-        (found,) = read_together([Unread(bodies[0], num, len(bodies[0]))])
+        (found,) = read_together([Unread(bodies[0], num)])
         check_same([found], bodies)
         assert isinstance(found, Batch)
         assert (found.scan is not None) == is_scanned
