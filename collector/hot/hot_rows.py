@@ -16,7 +16,7 @@ from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from collector.doorway import CollectiveKey, joined, key_of
 from collector.hot.open_rows import OpenRows
 from collector.hot.raw_rows import Converted, Raw, convert
-from collector.hot.scanned import PlaceKey, open_places
+from collector.hot.scanned import PlaceKey, scan_completions
 from collector.hot.sift import Part
 from collector.losses import HIGHEST_SEQ
 from collector.schema.rows import events_to_table, table_to_events
@@ -165,7 +165,7 @@ class HotRows:
         """Add a journaled batch when a run is opened again, of which no file has anything."""
         num_done = int(np.count_nonzero(scan.kinds == NUMBER[DONE]))
         with self._lock:
-            self._add_raw(Raw(body, scan, len(scan.kinds) - num_done))
+            self._add_raw(Raw(body, scan, len(scan.kinds) - num_done, scan_completions(scan)))
 
     def replay(
         self, commit: int, batch: Batch, commits: Mapping[str, int], open_commit: int
@@ -220,16 +220,16 @@ class HotRows:
             self._completions_lost(dict.fromkeys(actors, HIGHEST_SEQ))
 
     def _add_raw(self, raw: Raw) -> None:
+        completions = raw.completions or scan_completions(raw.scan)
         self._raw.append(raw)
-        opened, completed = open_places(raw.scan)
         self._raw_rows += raw.num_rows
         self._raw_bytes += len(raw.body) + SCAN_BYTES * len(raw.scan.kinds)
-        for place in completed:
+        for place in completions.before:
             if place in self._raw_open:
                 self._raw_open.remove(place)
             else:
                 self._raw_done.add(place)
-        self._raw_open.update(opened)
+        self._raw_open.update(completions.left_open)
 
     def _settle(self) -> None:
         """Turn the scanned batches into rows now."""
@@ -421,7 +421,7 @@ def _heed(record: Record, lost: dict[tuple[int, int], int]) -> None:
 
 def _raw_of(part: Part) -> Raw:
     assert part.scan is not None
-    return Raw(part.body, part.scan, part.num_rows - part.num_done)
+    return Raw(part.body, part.scan, part.num_rows - part.num_done, part.completions)
 
 
 def _is_open(record: Record) -> bool:
