@@ -57,12 +57,13 @@ Cascade.watch = (() => {
     /** One round of questions; how long to wait for the next, or null for never. */
     async look() {
       const { view, source } = this;
-      const pulse = this.offline ? null : await source.pulse();
-      if (this.stopped) return null;
       const first = view.story === null;
-      if (first && pulse && pulse.is_told === false) throw new Cascade.Problem("building", this.patience(pulse));
+      // The first story is asked for with the pulse: nobody waits for one after the other.
+      const [pulse, soon] = this.offline ? [null, null] : await Promise.all([source.pulse(), first ? source.story({ soon: true }) : null]);
+      if (this.stopped) return null;
+      if (first && !soon && pulse && pulse.is_told === false) throw new Cascade.Problem("building", this.patience(pulse));
       if (first || !pulse || pulse.version !== view.story.version) {
-        const story = await source.story();
+        const story = soon || await source.story();
         if (this.stopped) return null;
         if (story !== view.story) this.take(story, first);
       }

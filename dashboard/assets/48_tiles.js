@@ -4,7 +4,7 @@
 
 Cascade.Tiles = class Tiles {
   static KEPT = 12;
-  static IDLE_MS = 220;
+  static IDLE_MS = 400; // the server draws one window at a time, and neighbours are not to be in the way
 
   /** changed(): called when there is something new to draw. */
   constructor(source, changed) {
@@ -28,6 +28,7 @@ Cascade.Tiles = class Tiles {
     this.wanted = wanted;
     this.seen = { a, b };
     clearTimeout(this.idle);
+    if (this.asking && this.asking.ahead) this.asking.abort.abort(); // for a neighbour that is none any more
     this.next();
   }
 
@@ -47,9 +48,10 @@ Cascade.Tiles = class Tiles {
     else this.next();
   }
 
-  async ask({ a, b, w, lanes, ranks, version, key }) {
+  /** ahead: nobody waits for it. */
+  async ask({ a, b, w, lanes, ranks, version, key }, ahead = false) {
     const { t0 } = this;
-    const asking = { key, abort: new AbortController() };
+    const asking = { key, ahead, abort: new AbortController() };
     this.asking = asking;
     try {
       const tile = await this.source.tile(a, b, w, lanes, ranks, { signal: asking.abort.signal });
@@ -59,7 +61,7 @@ Cascade.Tiles = class Tiles {
       this.keep({ ...tile, key, asked: version });
       this.changed();
     } catch (error) {
-      if (this.stopped) return;
+      if (this.stopped || asking.abort.signal.aborted) return;
       this.failed = true;
       if (!(error instanceof Cascade.Problem)) console.error(error);
       this.changed();
@@ -84,7 +86,7 @@ Cascade.Tiles = class Tiles {
       const near = { a: Math.round(from), b: Math.round(to), w, lanes, ranks, version };
       near.key = JSON.stringify([near.a, near.b, w, lanes, ranks, version, this.t0]);
       if (near.a < -span || this.kept.some((tile) => tile.key === near.key)) continue;
-      await this.ask(near);
+      await this.ask(near, true);
       if (this.failed || this.stopped) return;
       if (!this.sharp()) {
         this.next();

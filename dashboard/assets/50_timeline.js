@@ -12,7 +12,7 @@ Cascade.Timeline = class Timeline {
 
   constructor(element, { source, view, offline = false }) {
     const { el } = Cascade;
-    Object.assign(this, { element, source, view, offline, dirty: 0, frame: 0, offs: [], regimeCache: new Map(), costs: [] });
+    Object.assign(this, { element, source, view, offline, dirty: 0, frame: 0, scrolled: 0, offs: [], regimeCache: new Map(), costs: [] });
     this.base = el("canvas", { class: "ct-base", attrs: { "aria-hidden": "true" } });
     this.overlay = el("canvas", {
       class: "ct-overlay",
@@ -66,7 +66,8 @@ Cascade.Timeline = class Timeline {
     this.media = matchMedia("(prefers-color-scheme: dark)");
     this.onMedia = () => view.theme === "auto" && Cascade.applyTheme("auto");
     this.media.addEventListener("change", this.onMedia);
-    this.scroller.addEventListener("scroll", () => { this.touch(); this.sayBelow(); }, { passive: true });
+    // Kept, as asking for it makes the browser lay the page out there and then.
+    this.scroller.addEventListener("scroll", () => { this.scrolled = this.scroller.scrollTop; this.touch(); this.sayBelow(); }, { passive: true });
   }
 
   destroy() {
@@ -108,7 +109,7 @@ Cascade.Timeline = class Timeline {
   // --- geometry ----------------------------------------------------------------------------------
 
   resize() {
-    const width = this.scroller.clientWidth;
+    const width = this.scroller.clientWidth || this.frameNode.clientWidth; // while there is nothing to show it is hidden
     const ratio = window.devicePixelRatio || 1;
     if (width === this.width && ratio === this.ratio) return;
     const narrow = width < 720;
@@ -183,13 +184,13 @@ Cascade.Timeline = class Timeline {
 
   /** Top of a lane on the canvas, scrolled. */
   topOf(lane) {
-    return lane.pinned ? lane.top : lane.top - this.scroller.scrollTop;
+    return lane.pinned ? lane.top : lane.top - this.scrolled;
   }
 
   /** The lane under y of the canvas, or null. */
   laneAt(y) {
     const pinned = y < this.sightTop;
-    const at = pinned ? y : y + this.scroller.scrollTop;
+    const at = pinned ? y : y + this.scrolled;
     return this.shown.find((lane) => lane.pinned === pinned && at >= lane.top && at < lane.top + lane.height()) || null;
   }
 
@@ -199,15 +200,7 @@ Cascade.Timeline = class Timeline {
 
   /** Text no wider than `width`, with an ellipsis where it was cut. */
   cut(context, text, width) {
-    if (context.measureText(text).width <= width) return text;
-    let low = 0;
-    let high = text.length;
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if (context.measureText(`${text.slice(0, middle)}…`).width <= width) low = middle;
-      else high = middle - 1;
-    }
-    return low ? `${text.slice(0, low)}…` : "";
+    return Cascade.cutText(context, text, width);
   }
 
   // --- regimes of the window, each computed once -------------------------------------------------
@@ -274,6 +267,8 @@ Cascade.Timeline = class Timeline {
       this.rest = 0;
       this.touch(3);
     }, Timeline.RESTED_MS);
+    // The server draws while this page does.
+    if (this.story && this.shown && this.width) this.wantTiles();
     this.touch(3);
   }
 
@@ -335,7 +330,7 @@ Cascade.Timeline = class Timeline {
     this.overview.draw(context);
     this.overview.drawAxis(context, this.overview.height);
     for (const lane of this.shown.filter((one) => one.pinned)) lane.draw(context, lane.top);
-    if (this.scroller.scrollTop > 0) {
+    if (this.scrolled > 0) {
       context.fillStyle = tokens.line;
       context.fillRect(0, this.sightTop - 1, width, 1);
     }

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from collector.web.errors import BadRequestField
 from collector.web.openapi import Answers, answer_200, answers
 from collector.wire.run_ids import RULE, fits_a_path
+from dashboard.story.packed_story import packed_story
 from dashboard.story.packing import packed_json
 from dashboard.story.source import RunSources
 from dashboard.story.tellers import tellers_of
@@ -23,12 +24,20 @@ Ns = Annotated[int, Query(ge=-MAX_NS, le=MAX_NS, description="nanoseconds since 
 Version = Annotated[
     str | None, Query(max_length=200, description="answer 304 when this is still the version")
 ]
+Packed = Annotated[
+    bool,
+    Query(description="as pages read it: u32 length of a JSON head, the head, regimes as bytes"),
+]
+Soon = Annotated[
+    bool, Query(description="answer 204 when the story takes longer to tell than a moment")
+]
 Group = Annotated[
     str | None,
     Query(max_length=200, description="whose regimes, as the story names it; else world"),
 ]
 
 _JSON = {"application/json": {"schema": {"type": "object"}}}
+_BYTES = "application/octet-stream"
 _ERRORS = (401, 403, 404, 421, 422, 500, 503)
 
 
@@ -44,15 +53,29 @@ def routes(sources: RunSources) -> APIRouter:
     @router.get(
         "/v1/runs/{run_id}/story",
         summary="What happened in a run: regimes, walks, debts, violations, incidents, the verdict",
-        responses=_good("the story") | {304: {"description": "still that version"}} | _bad(),
+        responses=answer_200("the story", _JSON | {_BYTES: {}})
+        | {204: {"description": "not told yet"}, 304: {"description": "still that version"}}
+        | _bad(),
     )
     @in_threads
-    def story(run_id: RunId, request: Request, if_version: Version = None) -> Response:
-        told = tellers.of(_checked(run_id)).story()
+    def story(
+        run_id: RunId,
+        request: Request,
+        if_version: Version = None,
+        packed: Packed = False,
+        soon: Soon = False,
+    ) -> Response:
+        teller = tellers.of(_checked(run_id))
+        if soon and not teller.pulse()["is_told"]:
+            return Response(status_code=204)
+        told = teller.story()
         if if_version == told.version:
             return Response(status_code=304)
-        packed = told.packed if takes_gzip(request.headers.get("accept-encoding", "")) else None
-        return _answer(told.body, packed)
+        takes = takes_gzip(request.headers.get("accept-encoding", ""))
+        if packed:
+            made = packed_story(told)
+            return _answer(made.body, made.in_gzip if takes else None, _BYTES)
+        return _answer(told.body, told.packed if takes else None)
 
     @router.get(
         "/v1/runs/{run_id}/pulse",
@@ -101,13 +124,11 @@ def _pack(value: Any, request: Request) -> Response:
     )
 
 
-def _answer(body: bytes, packed: bytes | None) -> Response:
+def _answer(body: bytes, packed: bytes | None, media: str = "application/json") -> Response:
     headers = {"vary": "Accept-Encoding"}
     if packed is not None:
         headers["content-encoding"] = "gzip"
-    return Response(
-        body if packed is None else packed, headers=headers, media_type="application/json"
-    )
+    return Response(body if packed is None else packed, headers=headers, media_type=media)
 
 
 def _good(what: str) -> Answers:

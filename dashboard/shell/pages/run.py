@@ -1,25 +1,17 @@
-"""The run view: an empty place that assets/90_mount.js fills."""
+"""The run view is a document of its own; whoever comes to its address inside Dash is led there."""
 
 from __future__ import annotations
 
 from dash import html
 
 from dashboard.shell.context import Shell
-from dashboard.shell.pages._page import Content, Page
-from dashboard.shell.paths import Place
-from dashboard.shell.untyped import attributes
+from dashboard.shell.pages._page import Content, Page, notice
+from dashboard.shell.paths import Place, address
 
 
 def _content(shell: Shell, place: Place, query: dict[str, str]) -> Content:
-    # The key: another run is another element, so that the picture is mounted anew.
-    return [
-        html.Div(
-            html.P("Loading the run ...", className="cs-loading"),
-            id="cascade-run",
-            key=f"run-{place.run_id}",
-            **attributes(data_run=place.run_id),
-        )
-    ]
+    there = html.A("open its timeline", href=address("run", place.run_id, **query))
+    return [notice("This run is here now.", there)]
 
 
 PLUGIN = Page("run", _content)
