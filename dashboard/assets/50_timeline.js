@@ -7,8 +7,8 @@
 "use strict";
 
 Cascade.Timeline = class Timeline {
-  static SLOW_MS = 4; // an answer dearer than this is not made in every frame of a zoom
-  static RESTED_MS = 90;
+  static SLOW_MS = 6; // an answer dearer than this is not made in every frame of a zoom
+  static RESTED_MS = 24; // a wheel that turns is heard in every frame; what comes later is another turn
 
   constructor(element, { source, view, offline = false }) {
     const { el } = Cascade;

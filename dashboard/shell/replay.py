@@ -32,7 +32,7 @@ from collector.trace.trace_writer import write_results
 from collector.wire.batch import Batch
 from collector.wire.unread import Unread
 from dashboard.story.source import RunSource
-from dashboard.tiles.rows import run_t0
+from dashboard.tiles.rows import t0_of
 
 _ANALYSIS_S = 30.0
 _LOOK_AGAIN_S = 0.05
@@ -127,9 +127,15 @@ class ReplayStore:
     def _span(self) -> tuple[int, int]:
         """From where its pictures count to its last row: nobody received it."""
         if not hasattr(self, "_known_span"):
-            each = " UNION ALL ".join(f"SELECT max(wall_ns) AS b FROM {t}" for t in EVENT_TABLES)  # noqa: S608
-            last = self._source.query(f"SELECT max(b) AS b FROM ({each})")["b"][0].as_py()  # noqa: S608
-            t0 = run_t0(self._source)
+            # Over all rows, and every page asks for it: what was found out once is kept.
+            each = " UNION ALL ".join(
+                f"SELECT min(wall_ns) AS a, max(wall_ns) AS b FROM {table}"  # noqa: S608
+                for table in EVENT_TABLES
+            )
+            found = self._source.query_whole(f"SELECT min(a) AS a, max(b) AS b FROM ({each})")  # noqa: S608
+            first, last = found["a"][0].as_py(), found["b"][0].as_py()
+            meta = self._source.meta()
+            t0 = t0_of(meta, meta.created_ns if first is None else first)
             self._known_span = (t0, t0 if last is None else last)
         return self._known_span
 
