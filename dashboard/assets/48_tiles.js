@@ -3,7 +3,8 @@
 "use strict";
 
 Cascade.Tiles = class Tiles {
-  static KEPT = 12;
+  static KEPT = 40;
+  static KEPT_BYTES = 16e6;
   static IDLE_MS = 400; // the server draws one window at a time, and neighbours are not to be in the way
 
   /** changed(): called when there is something new to draw. */
@@ -59,7 +60,7 @@ Cascade.Tiles = class Tiles {
       this.failed = false;
       if (t0 !== this.t0) return;
       this.keep({ ...tile, key, asked: version });
-      this.changed();
+      if (!ahead || !this.sharp()) this.changed();
     } catch (error) {
       if (this.stopped || asking.abort.signal.aborted) return;
       this.failed = true;
@@ -74,7 +75,11 @@ Cascade.Tiles = class Tiles {
   keep(tile) {
     this.kept = [tile, ...this.kept.filter((one) => !(one.a === tile.a && one.b === tile.b && one.w === tile.w))];
     const stale = this.kept.filter((one) => one.asked !== tile.asked && one.a >= tile.a && one.b <= tile.b);
-    this.kept = this.kept.filter((one) => !stale.includes(one)).slice(0, Tiles.KEPT);
+    let room = Tiles.KEPT_BYTES;
+    this.kept = this.kept.filter((one) => !stale.includes(one)).slice(0, Tiles.KEPT).filter((one, i) => {
+      room -= Object.values(one.layers).reduce((sum, layer) => sum + layer.data.length, 0);
+      return !i || room >= 0;
+    });
   }
 
   /** One neighbour a time: before, after, and the one further out. */

@@ -265,10 +265,10 @@ Cascade.Timeline = class Timeline {
     clearTimeout(this.rest);
     this.rest = setTimeout(() => {
       this.rest = 0;
-      this.touch(3);
+      if (this.stretched) this.touch(3);
     }, Timeline.RESTED_MS);
-    // The server draws while this page does.
-    if (this.story && this.shown && this.width) this.wantTiles();
+    // The server draws while this page does. A window that moves twice in one go is asked for once.
+    if (!this.wanting) this.wanting = Promise.resolve().then(() => this.wantSoon());
     this.touch(3);
   }
 
@@ -292,6 +292,11 @@ Cascade.Timeline = class Timeline {
     if (dirty & 2) Cascade.markFrame(this);
     this.costs.push(performance.now() - began);
     if (this.costs.length > 600) this.costs.shift();
+  }
+
+  wantSoon() {
+    this.wanting = null;
+    if (this.story && this.shown && this.width) this.wantTiles();
   }
 
   wantTiles() {
