@@ -102,8 +102,7 @@ def build_pages(shell: Shell) -> DashPages:
         routes_pathname_prefix=ROOT,
         requests_pathname_prefix=ROOT,
         assets_folder=str(ASSETS),
-        # The theme's script has a place of its own; the run view's files are in its own document.
-        assets_ignore=r"^([1-8]\d_.*|90_theme|90_mount)\.js$|^(timeline|panels)\.css$",
+        assets_ignore=r"90_theme\.js",
         use_pages=False,
         serve_locally=True,
         # An agent's door to every callback: what it would reach, /v1/sql gives in fewer words.

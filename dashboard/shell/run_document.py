@@ -1,4 +1,7 @@
-"""The run view's document. Dash has no part in it: the first picture would wait for all of Dash."""
+"""The run view's document. Dash has no part in it: the first picture would wait for all of Dash.
+
+Its tabs lead to documents of Dash, in which the run view is a page like the others (pages/run.py).
+"""
 
 from __future__ import annotations
 

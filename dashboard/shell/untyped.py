@@ -6,22 +6,10 @@ from typing import Any
 
 from dash import ClientsideFunction, Dash, dcc, html
 
-from dashboard.shell.paths import place_of
-
 
 def attributes(**named: str | None) -> dict[str, Any]:
     """HTML attributes with dashes: ``data_run`` is ``data-run``. None leaves one out."""
     return {name.replace("_", "-"): value for name, value in named.items() if value is not None}
-
-
-def page_link(text: str, href: str, **how: Any) -> Any:
-    """A link to a page of ours: another page of Dash's is put in this one's place, without a new document.
-
-    The run view is no page of Dash's, but a document of its own.
-    """
-    if place_of(href.partition("?")[0]).page == "run":
-        return html.A(text, href=href, **how)
-    return dcc.Link(text, href=href, **how)
 
 
 def component(tag: str, children: list[Any], attrs: dict[str, str]) -> Any:
@@ -30,7 +18,7 @@ def component(tag: str, children: list[Any], attrs: dict[str, str]) -> Any:
     if "class" in named:
         named["className"] = named.pop("class")
     if tag == "link":
-        return page_link(children[0], **named)
+        return dcc.Link(children[0], **named)
     return getattr(html, tag.capitalize())(children, **named)
 
 

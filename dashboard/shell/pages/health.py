@@ -11,7 +11,6 @@ from collector.storage._interface import RunSummary
 from dashboard.shell.context import Shell
 from dashboard.shell.pages._page import Content, Page, notice, title
 from dashboard.shell.paths import Place, address
-from dashboard.shell.untyped import page_link
 from dashboard.shell.words import ago, count, duration, size
 from dashboard.story.silence import quiet_ns
 from dashboard.story.tellers import tellers_of
@@ -75,7 +74,7 @@ def _now(shell: Shell) -> Content:
 def _lags(live: list[RunSummary]) -> html.Table:
     rows = [
         (
-            page_link(run.name, href=address("run", run.run_id)),
+            dcc.Link(run.name, href=address("run", run.run_id)),
             ago(run.last_seen_ns),
             f"{count(run.num_rows)} rows",
         )
@@ -93,10 +92,10 @@ def _silent(shell: Shell, live: list[RunSummary]) -> Content:
         for silence in told.story.silent:
             if silence.to_ns is None:
                 quiet_s = (now - silence.from_ns) / 1e9
-                whose = page_link(
+                link = dcc.Link(
                     run.name, href=address("run", run.run_id, sel=f"rank:{silence.rank}")
                 )
-                found.append((whose, f"rank {silence.rank}", f"for {duration(quiet_s)}"))
+                found.append((link, f"rank {silence.rank}", f"for {duration(quiet_s)}"))
     if not found:
         return []
     return [html.H2("Silent ranks"), _table(("Run", "Who", "No row"), found, "silent ranks")]

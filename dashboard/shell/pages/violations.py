@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from dash import html
+from dash import dcc, html
 
 from dashboard.shell.context import Shell
 from dashboard.shell.pages._grid import column, grid, link
 from dashboard.shell.pages._page import Content, Page, notice, title
 from dashboard.shell.paths import Place, address
-from dashboard.shell.untyped import page_link
 from dashboard.shell.words import count
 from dashboard.tiles.rows import run_t0
 
@@ -49,7 +48,7 @@ def _content(shell: Shell, place: Place, query: dict[str, str]) -> Content:
     run_id = str(place.run_id)
     source = shell.source(run_id)
     report = source.report()
-    ask = page_link("open as SQL", href=address("sql", run_id, q=_SQL), className="cs-dim")
+    ask = dcc.Link("open as SQL", href=address("sql", run_id, q=_SQL), className="cs-dim")
     if report is None:
         said = notice(
             "This run is not judged yet.", "Wait some seconds: the page looks again by itself."
@@ -67,7 +66,7 @@ def _content(shell: Shell, place: Place, query: dict[str, str]) -> Content:
         checked = html.Span(
             [
                 f"{count(num)} of {count(len(report.checks))} checks could be made. ",
-                page_link("What was checked", href=address("run", run_id)),
+                dcc.Link("What was checked", href=address("run", run_id)),
                 " stands under the verdict on the timeline's page.",
             ]
         )

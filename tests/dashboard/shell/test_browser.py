@@ -203,6 +203,13 @@ def test_the_run_view_needs_nothing_of_dash_and_asks_once(watched):
     page.get_by_role("link", name="Waits", exact=True).click()
     page.wait_for_selector(".cs-panel .js-plotly-plot .bars")
     assert page.locator("#cascade-run").count() == 0
+    page.evaluate("window.same = true")  # from here on Dash leads from page to page
     page.get_by_role("link", name="Timeline", exact=True).click()
     page.wait_for_selector("#cascade-run .cr-run .cr-verdict-word")
+    page.get_by_role("link", name="Violations", exact=True).click()
+    page.wait_for_selector(".cs-page .cs-title")
+    assert page.locator(".cr-run").count() == 0
+    page.go_back()
+    page.wait_for_selector("canvas.ct-base")
+    assert page.evaluate("window.same === true")
     watched.check()

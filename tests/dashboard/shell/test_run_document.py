@@ -86,10 +86,3 @@ def test_every_script_of_the_view_is_in_it_once_and_in_order():
     assert places == sorted(places) and places[0] == 0
     # one script, one scope: what a file declares for itself stays inside it
     assert re.findall(r"^(?:const|let|var|function|class) (\w+)", text, re.MULTILINE) == ["Cascade"]
-
-
-def test_pages_of_dash_have_none_of_it(replay):
-    text = ask(replay, "GET", "/dash/runs").body.decode()
-    assert "90_grid.js" in text and "shell.css" in text
-    for name in ("10_cascade.js", "88_run.js", "90_mount.js", "timeline.css", "panels.css"):
-        assert name not in text
