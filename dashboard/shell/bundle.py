@@ -1,4 +1,4 @@
-"""The run view's own files in three: what it needs comes with three requests, and is asked for once."""
+"""The run view's own files in a few: what it needs comes with few requests, and is asked for once."""
 
 from __future__ import annotations
 
@@ -51,11 +51,13 @@ class Bundle(NamedTuple):
         theme: runs before anything is painted.
         script: everything else that runs, in the order of its files' names.
         sheet: the style sheets in one.
+        icon: of the window.
     """
 
     theme: File
     script: File
     sheet: File
+    icon: File
 
     def at(self, path: str) -> File | None:
         """The file of that address."""
@@ -70,6 +72,7 @@ def bundle() -> Bundle:
         theme=_file("theme.js", "text/javascript", [ASSETS / "90_theme.js"]),
         script=_file("view.js", "text/javascript", scripts),
         sheet=_file("view.css", "text/css", [ASSETS / name for name in _SHEETS]),
+        icon=_file("icon.svg", "image/svg+xml", [ASSETS / "favicon.svg"]),
     )
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _INNER = ("_", "assets/")
 """What pages fetch for themselves, below ``ROOT``."""
 
+_LATER_S = 3.0
+
 _MAY_KEEP = b"no-cache"
 """Assets are asked for again, and answered 304 while they are the same."""
 
@@ -41,10 +43,18 @@ class LazyPages:
         self._shell = shell
         self._building = threading.Lock()
         self._built: DashPages | None = None
+        self._later: threading.Timer | None = None
 
     def warm_up(self) -> None:
         """Build the pages in a thread of their own: somebody is about to look."""
         threading.Thread(target=self._pages, name="cascade-pages", daemon=True).start()
+
+    def _warm_up_later(self) -> None:
+        """Somebody looks at a run, which needs no Dash, and may press a tab: not in the way of the picture."""
+        if self._built is None and self._later is None:
+            self._later = threading.Timer(_LATER_S, self._pages)
+            self._later.daemon = True
+            self._later.start()
 
     def _pages(self) -> DashPages:
         with self._building:
@@ -76,6 +86,7 @@ class LazyPages:
             await RedirectResponse(status, status_code=303)(scope, receive, send)
             return
         if isinstance(status, bytes):
+            self._warm_up_later()
             headers = {
                 "content-security-policy": page_policy().decode(),
                 "referrer-policy": OWN_REFERRER,

@@ -13,7 +13,7 @@ from dashboard.shell.bundle import bundle
 from dashboard.shell.context import Shell
 from dashboard.shell.head import head, title_of
 from dashboard.shell.nodes import as_html
-from dashboard.shell.paths import ROOT, Place
+from dashboard.shell.paths import Place
 
 _PLAIN = "!*'()"
 
@@ -56,7 +56,7 @@ def run_document(shell: Shell, run: RunSummary) -> bytes:
         theme=files.theme.path,
         sheet=files.sheet.path,
         script=files.script.path,
-        icon=f"{ROOT}assets/favicon.svg",
+        icon=files.icon.path,
         head=as_html(head(shell, place, run)),
         run_id=html.escape(run.run_id),
     ).encode()
