@@ -8,7 +8,7 @@
 
 Cascade.Timeline = class Timeline {
   static SLOW_MS = 6; // an answer dearer than this is not made in every frame of a zoom
-  static RESTED_MS = 24; // a wheel that turns is heard in every frame; what comes later is another turn
+  static RESTED_MS = 60; // or its tile is there: then all of the picture is made at once
 
   constructor(element, { source, view, offline = false }) {
     const { el } = Cascade;
@@ -218,7 +218,7 @@ Cascade.Timeline = class Timeline {
     const same = kept && kept.key === key;
     if (same && kept.pixels.a === view.a && kept.pixels.b === view.b) return kept.pixels;
     const near = same && kept.pixels.a < view.b && kept.pixels.b > view.a;
-    if (near && this.rest && kept.cost > Timeline.SLOW_MS) {
+    if (near && this.rest && kept.cost > Timeline.SLOW_MS && !this.tiles.sharp()) {
       this.stretched = true;
       return kept.pixels;
     }
