@@ -19,9 +19,10 @@ HOLD = """() => {
 @pytest.fixture
 def holding(mounted):
     """The timeline at rest, and every tile it asks for from now on held back."""
-    mounted.evaluate("view.whole()")
+    mounted.evaluate("Cascade.Tiles.IDLE_MS = 1e6; clearTimeout(tl.tiles.idle); view.whole()")
     mounted.wait_for_function("tl.tiles.sharp() && !tl.tiles.asking")
-    mounted.evaluate("clearTimeout(tl.tiles.idle)")
+    # However long that took: nothing but what is looked at is at hand.
+    mounted.evaluate("tl.tiles.kept = [tl.tiles.sharp()]")
     mounted.evaluate(HOLD)
     return mounted
 
