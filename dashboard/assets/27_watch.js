@@ -1,6 +1,7 @@
 /* Cascade.watch(source, view): asks the source and keeps view.story, view.pulse and view.problem right.
  *
- * Live: the pulse 4 times a second, the story when its version changed. A hidden page asks nothing.
+ * Live: the pulse 4 times a second, the story when its version changed; that question waits at the server until
+ * there is a new one. A hidden page asks nothing.
  * Ended: now and then while something is still being worked out, then never again. Offline: once.
  * One watcher per view: a second call gives the first one back.
  */
@@ -8,6 +9,7 @@
 
 Cascade.watch = (() => {
   const PULSE_MS = 250;
+  const AT_ONCE_MS = 50;
   const SETTLING_MS = 1500;
   const BUILDING_MS = 400;
   const SLOWEST_RETRY_MS = 2000;
@@ -61,15 +63,17 @@ Cascade.watch = (() => {
       if (this.stopped) return null;
       const first = view.story === null;
       if (first && pulse && pulse.is_told === false) throw new Cascade.Problem("building", this.patience(pulse));
+      let next = PULSE_MS;
       if (first || !pulse || pulse.version !== view.story.version) {
         const story = await source.story();
         if (this.stopped) return null;
         if (story !== view.story) this.take(story, first);
+        next = AT_ONCE_MS; // the server lets a story that grows be asked for no faster than it can tell it
       }
       if (!pulse) return null;
       if (pulse.t1_ns > view.t1 || view.follow) view.advance(Math.max(pulse.t1_ns, view.story.t1_ns));
       view.set({ pulse });
-      if (pulse.state === "live" || pulse.state === "waiting") return PULSE_MS;
+      if (pulse.state === "live" || pulse.state === "waiting") return next;
       if (view.follow) view.set({ follow: false });
       const verdict = view.story.verdict.state;
       return pulse.building || verdict === "judging" || view.story.run.state === "live" ? SETTLING_MS : null;

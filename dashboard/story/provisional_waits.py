@@ -58,7 +58,8 @@ class WaitsKeeper:
         """The waits of this version, or of one shortly before."""
         if version == self._version or self._mono_s() < self._not_before_s:
             return self._known
-        if num_rows <= SYNC_ROWS:
+        # The first look at a run of moderate size is worth waiting for; while rows come, none is.
+        if num_rows <= SYNC_ROWS and (self._version is None or not self._source.is_open()):
             self._look(version, num_rows, first_ns, last_ns)
             return self._known
 

@@ -21,7 +21,11 @@ MAX_NS = 1 << 62
 
 Ns = Annotated[int, Query(ge=-MAX_NS, le=MAX_NS, description="nanoseconds since t0")]
 Version = Annotated[
-    str | None, Query(max_length=200, description="answer 304 when this is still the version")
+    str | None,
+    Query(
+        max_length=200,
+        description="the story that is known: waits a moment for the next one, 304 when there is none",
+    ),
 ]
 Group = Annotated[
     str | None,
@@ -48,7 +52,8 @@ def routes(sources: RunSources) -> APIRouter:
     )
     @in_threads
     def story(run_id: RunId, request: Request, if_version: Version = None) -> Response:
-        told = tellers.of(_checked(run_id)).story()
+        teller = tellers.of(_checked(run_id))
+        told = teller.story() if if_version is None else teller.next_story(if_version)
         if if_version == told.version:
             return Response(status_code=304)
         packed = told.packed if takes_gzip(request.headers.get("accept-encoding", "")) else None
