@@ -67,8 +67,10 @@ Cascade.watch = (() => {
       if (first || !pulse || pulse.version !== view.story.version) {
         const story = await source.story();
         if (this.stopped) return null;
-        if (story !== view.story) this.take(story, first);
-        next = AT_ONCE_MS; // the server lets a story that grows be asked for no faster than it can tell it
+        if (story !== view.story) {
+          this.take(story, first);
+          next = AT_ONCE_MS; // the next one is waited for at the server, which tells it when it can
+        }
       }
       if (!pulse) return null;
       if (pulse.t1_ns > view.t1 || view.follow) view.advance(Math.max(pulse.t1_ns, view.story.t1_ns));

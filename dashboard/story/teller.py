@@ -34,6 +34,9 @@ LONGEST_PAUSE_S = 5.0
 MOST_S = 0.5
 """Who has a story waits so long at most for the next one."""
 
+MOST_WAITING = 3
+"""So many wait for the next story of a run; others come again, and leave threads for other answers."""
+
 LATELY_S = 1.0
 """What is asked of a moment or a window is told with a story that is so old at most."""
 
@@ -90,6 +93,7 @@ class Teller:
         self._wait_s = wait_s
         self._keeper = FactsKeeper(source, mono_s)
         self._telling = threading.Lock()
+        self._waiting = threading.BoundedSemaphore(MOST_WAITING)
         self._told: Told | None = None
         self._told_s = self._not_before_s = 0.0
         self._first: threading.Thread | None = None
@@ -125,15 +129,19 @@ class Teller:
         told = self.story()
         if told.version != known or told.version == self.version():
             return told
-        if self._telling.acquire(timeout=MOST_S):
-            try:
-                told = self._told or told
-                if told.version == known:
-                    self._wait_s(max(0.0, min(MOST_S, self._not_before_s - self._mono_s())))
-                    told = self._tell()
-            finally:
-                self._telling.release()
-        return told
+        if not self._waiting.acquire(blocking=False):
+            return told
+        try:
+            if self._telling.acquire(timeout=MOST_S):
+                try:
+                    if self._told is told:
+                        self._wait_s(max(0.0, min(MOST_S, self._not_before_s - self._mono_s())))
+                        return self._tell()
+                finally:
+                    self._telling.release()
+            return self._told or told
+        finally:
+            self._waiting.release()
 
     def _tell(self) -> Told:
         """Tell it, unless it was told just now; ``_telling`` is held."""
