@@ -1,7 +1,7 @@
 /* Cascade.watch(source, view): asks the source and keeps view.story, view.pulse and view.problem right.
  *
- * Live: the pulse 4 times a second, the story when its version changed; that question waits at the server until
- * there is a new one. A hidden page asks nothing.
+ * Live: pulse and story 4 times a second; when there is something new, the story is waited for at the server and
+ * asked for again at once. A hidden page asks nothing.
  * Ended: now and then while something is still being worked out, then never again. Offline: once.
  * One watcher per view: a second call gives the first one back.
  */
@@ -10,6 +10,7 @@
 Cascade.watch = (() => {
   const PULSE_MS = 250;
   const AT_ONCE_MS = 50;
+  const GROWING = ["live", "waiting"];
   const SETTLING_MS = 1500;
   const BUILDING_MS = 400;
   const SLOWEST_RETRY_MS = 2000;
@@ -59,13 +60,15 @@ Cascade.watch = (() => {
     /** One round of questions; how long to wait for the next, or null for never. */
     async look() {
       const { view, source } = this;
-      const pulse = this.offline ? null : await source.pulse();
-      if (this.stopped) return null;
       const first = view.story === null;
+      const grows = !this.offline && !first && Boolean(view.pulse) && GROWING.includes(view.pulse.state);
+      // Both at once: under load each question costs a wait, and the story's holds the next mark.
+      const [pulse, early] = await Promise.all([this.offline ? null : source.pulse(), grows ? source.story() : null]);
+      if (this.stopped) return null;
       if (first && pulse && pulse.is_told === false) throw new Cascade.Problem("building", this.patience(pulse));
       let next = PULSE_MS;
-      if (first || !pulse || pulse.version !== view.story.version) {
-        const story = await source.story();
+      if (early || first || !pulse || pulse.version !== view.story.version) {
+        const story = early || (await source.story());
         if (this.stopped) return null;
         if (story !== view.story) {
           this.take(story, first);
@@ -75,7 +78,8 @@ Cascade.watch = (() => {
       if (!pulse) return null;
       if (pulse.t1_ns > view.t1 || view.follow) view.advance(Math.max(pulse.t1_ns, view.story.t1_ns));
       view.set({ pulse });
-      if (pulse.state === "live" || pulse.state === "waiting") return next;
+      if (GROWING.includes(pulse.state)) return next;
+      if (early && pulse.version !== view.story.version) return AT_ONCE_MS; // that story may be of before the end
       if (view.follow) view.set({ follow: false });
       const verdict = view.story.verdict.state;
       return pulse.building || verdict === "judging" || view.story.run.state === "live" ? SETTLING_MS : null;

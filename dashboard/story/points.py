@@ -55,7 +55,7 @@ class Points:
             TooLate: nothing here may be used any more.
         """
         rows = rows.filter(pc.and_(pc.is_valid(rows["regime"]), pc.is_valid(rows["epoch"])))
-        rows = rows.sort_by(_SORTED)
+        rows = _sorted(rows)
         upto = rows["upto" if "upto" in rows.column_names else "seq"].to_pylist()
         names = ("rank", "incarnation", "group_id", "seq", "epoch", "regime")
         columns = (rows[name].to_pylist() for name in names)
@@ -70,8 +70,13 @@ class Points:
                 keep.append(at)
             self._upto[key] = (max(last, upto[at]), says)
         fresh = rows.select(_COLUMNS).take(pa.array(keep, pa.int64())).cast(self._known.schema)
-        self._known = pa.concat_tables([self._known, fresh]).sort_by(_SORTED).combine_chunks()
+        self._known = _sorted(pa.concat_tables([self._known, fresh])).combine_chunks()
 
     def rows(self) -> pa.Table:
         """By (group, rank, incarnation, seq)."""
         return self._known
+
+
+def _sorted(rows: pa.Table) -> pa.Table:
+    """In this thread: ``Table.sort_by`` hands the work to others, and waits for each."""
+    return rows.take(pc.sort_indices(rows, sort_keys=_SORTED))
