@@ -9,10 +9,12 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NoReturn
 
 import msgspec
+import pyarrow as pa
 
 from cascade_runtime.vocabulary.errors import BadUsage, NotSupported
 from cascade_runtime.vocabulary.report import Report
@@ -23,7 +25,7 @@ from collector.schema.views import named_views
 from collector.sql import landlock
 from collector.sql.errors import SqlFailed
 from collector.sql.service import SqlAnswer, SqlHealth, SqlRequest, SqlService
-from collector.storage._interface import Mark, NoSuchRun, Receipt, RunSummary, StoreStats
+from collector.storage._interface import Mark, News, NoSuchRun, Receipt, RunSummary, StoreStats
 from collector.trace.copy_run import link_or_copy
 from collector.trace.inside import Inside
 from collector.trace.seal import seal_trace
@@ -85,9 +87,28 @@ class ReplayStore:
         self._found(run_id)
         return True
 
-    def query(self, sql: str, run_id: str | None = None, *, background: bool = False) -> Any:
+    def query(
+        self,
+        sql: str,
+        run_id: str | None = None,
+        *,
+        background: bool = False,
+        max_age_s: float = 0.0,
+    ) -> Any:
         """See EventStore."""
         return self._source.query(sql)
+
+    def question(self) -> AbstractContextManager[None]:
+        """Nothing comes in; see EventStore."""
+        return nullcontext()
+
+    def query_at(self, sql: str, run_id: str, *, background: bool = False) -> tuple[pa.Table, News]:
+        """Refuses: no rows come that one could go on with; see EventStore."""
+        self._refuse()
+
+    def news(self, run_id: str) -> News:
+        """Refuses: no rows come; see EventStore."""
+        self._refuse()
 
     def publish(self, run_id: str | None = None) -> None:
         """There is nothing to publish; see EventStore."""

@@ -22,7 +22,11 @@ MAX_NS = 1 << 62
 
 Ns = Annotated[int, Query(ge=-MAX_NS, le=MAX_NS, description="nanoseconds since t0")]
 Version = Annotated[
-    str | None, Query(max_length=200, description="answer 304 when this is still the version")
+    str | None,
+    Query(
+        max_length=200,
+        description="the story that is known: waits a moment for the next one, 304 when there is none",
+    ),
 ]
 Packed = Annotated[
     bool,
@@ -68,7 +72,7 @@ def routes(sources: RunSources) -> APIRouter:
         teller = tellers.of(_checked(run_id))
         if soon and not teller.pulse()["is_told"]:
             return Response(status_code=204)
-        told = teller.story()
+        told = teller.story() if if_version is None else teller.next_story(if_version)
         if if_version == told.version:
             return Response(status_code=304)
         takes = takes_gzip(request.headers.get("accept-encoding", ""))

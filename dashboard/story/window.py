@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from dashboard.story.facts import Facts
-from dashboard.story.measured import CPU_SAMPLE
 from dashboard.story.model import REGIME_CODES, Story
+from dashboard.story.sample_keeper import CPU_SAMPLE
 from dashboard.tiles.run_tiles import WindowSums
 
 _WORDS = tuple(REGIME_CODES)

@@ -1,0 +1,203 @@
+"""What a story is told from grows with the rows that come, and is what one would read anew."""
+
+from __future__ import annotations
+
+import random
+import threading
+
+import msgspec
+import pytest
+
+from cascade_runtime.vocabulary.events import Collectives, Gaps, Health, Transitions
+from cascade_runtime.vocabulary.fault import FaultEvent
+from cascade_runtime.vocabulary.identity import Actor
+from cascade_runtime.vocabulary.schema import EVENT_TABLES
+from collector.hot import hot_rows
+from collector.hot.options import StoreOptions
+from collector.storage.embedded import EmbeddedStore
+from dashboard.story import activity_keeper, provisional_waits, sources_of_store
+from dashboard.story.activity import Activity, look_at
+from dashboard.story.activity_keeper import ActivityKeeper
+from dashboard.story.sample_keeper import SampleKeeper
+from dashboard.story.small_rows import SmallKeeper
+from dashboard.story.teller import Teller
+from tests.dashboard.story.kit import DEADLINE_S
+from tests.dashboard.story.test_live import Clock, begun, feed, rows_of, seal
+
+
+@pytest.fixture
+def store(tmp_path):
+    opened = EmbeddedStore(tmp_path / "data", StoreOptions(publish_every_s=3600.0))
+    yield opened
+    opened.close()
+
+
+def more_rows(run_id, chance):
+    """What the recorded run has none or few of: gaps, faults, samples, odd walks."""
+
+    def head(rank, seq, **_):
+        wall = 1_000_000_000 * chance.randrange(1, 9) + 10**18
+        return (run_id, rank, 7, seq, chance.choice(["world", "g2"]), chance.randrange(3),
+                chance.choice(["STRONG", "CAUSAL", None]), seq, wall, seq)  # fmt: skip
+
+    made = []
+    for rank in range(90, 94):
+        for seq in range(30):
+            kind = chance.randrange(4)
+            if kind == 0:
+                made.append(Gaps(*head(rank, seq), first_seq=900, last_seq=901, num_events=2,
+                                 reason=chance.choice(["dropped", None])))  # fmt: skip
+            elif kind == 1:
+                subject = chance.choice([None, 2])
+                fault = chance.choice([None, FaultEvent.LINK_DELAY_HIGH])
+                made.append(Health(*head(rank, seq), detector="cpu", signal="cpu_busy",
+                                   unit="percent", value=1.0, subject_rank=subject, fault=fault))  # fmt: skip
+            elif kind == 2:
+                view = chance.choice([None, [Actor(2, 0), Actor(1, 0)], [Actor(1, 0), Actor(2, 0)]])
+                made.append(Transitions(*head(rank, seq), phase="committed", members=view,
+                                        proposer=chance.choice([None, Actor(rank, 7)]),
+                                        new_epoch=chance.choice([None, 3, 4])))  # fmt: skip
+            else:
+                made.append(Collectives(*head(rank, seq), comm_id="c", cseq=seq, op="all_reduce",
+                                        enter_ns=5, completed=False))  # fmt: skip
+    return made
+
+
+def shuffled(rows, chance):
+    """Batches in about their order, some of them very late, and each in the order of its actor."""
+    batches, at = [], 0
+    while at < len(rows):
+        num = chance.choice([1, 7, 60, 400])
+        batches.append((at if chance.random() < 0.8 else at + 2500, rows[at : at + num]))
+        at += num
+    return [batch for _, batch in sorted(batches, key=lambda pair: pair[0])]
+
+
+def told(rows):
+    found = msgspec.structs.asdict(rows)
+    found["points"] = found["points"].select(["rank", "incarnation", "group_id", "epoch", "regime",
+                                              "wall_ns"]).to_pylist()  # fmt: skip
+    return found
+
+
+def spans(activity):
+    return {
+        key: {name: getattr(span, name).tolist() for name in ("bucket", *span.FIELDS)}
+        for key, span in activity.spans.items()
+    }
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_grew_is_what_is_read_anew(store, monkeypatch, seed):
+    chance = random.Random(seed)
+    if seed == 2:  # some rows are not at hand when they are looked for
+        monkeypatch.setattr(hot_rows, "FOLLOWED_S", 0.0)
+    meta, rows = rows_of("kill-one")
+    for at, row in enumerate(more_rows(meta.run_id, chance)):
+        rows.insert(30 * at, row)
+    store.put_meta(begun(meta))
+    source, clock = sources_of_store(store).get(meta.run_id), Clock()
+    small, activity, samples = (
+        SmallKeeper(source), ActivityKeeper(source, clock), SampleKeeper(source)
+    )  # fmt: skip
+    hot = store._catalog.find(meta.run_id).rows
+    batches = shuffled(rows, chance)
+    for number, batch in enumerate(batches):
+        feed(store, batch)
+        what = chance.random()
+        if what < 0.1:
+            store.publish(meta.run_id)
+        elif what < 0.15:
+            seal(store, meta.run_id)
+        elif what < 0.2 or what > 0.9:
+            hot.convert_waiting()
+        if what > 0.2 and number < len(batches) - 1:
+            continue
+        clock.now += 1000.0
+        news, version = source.news(), source.version()
+        found = small.as_of(news)
+        seen = activity.as_of(version, source.num_rows(), found, news)
+        assert told(found) == told(SmallKeeper(source).as_of(source.news()))
+        anew = look_at(source, EVENT_TABLES, seen.bucket_ns)
+        if activity.is_of(version):
+            assert spans(seen) == spans(Activity(anew.spans, seen.bucket_ns))
+        assert samples.as_of(version, news) == SampleKeeper(source).as_of(version, source.news())
+    assert len(seen.spans) > 5 and len(found.faults) > 5 and len(found.walks) > 3
+
+
+def test_a_walk_is_told_while_the_rest_is_still_being_read(store, monkeypatch):
+    """A large run: all rows' times, and waits, are looked at in threads, which never end here."""
+    meta, rows = rows_of("kill-one")
+    walk = next(r for r in rows if isinstance(r, Transitions) and r.phase == "committed")
+    go_on = threading.Event()
+    monkeypatch.setattr(activity_keeper, "SYNC_ROWS", 0)
+    monkeypatch.setattr(provisional_waits, "SYNC_ROWS", 0)
+    monkeypatch.setattr(provisional_waits, "SMALL_ROWS", 0)
+    right = activity_keeper.look_at
+
+    def never(*told):
+        assert go_on.wait(DEADLINE_S)
+        return right(*told)
+
+    monkeypatch.setattr(activity_keeper, "look_at", never)
+    store.put_meta(begun(meta))
+    clock = Clock()
+    teller = Teller(sources_of_store(store).get(meta.run_id), clock)
+    try:
+        feed(store, rows[:500])
+        teller.story()
+        for number in range(3):
+            epoch = 1000 + number
+            marked = msgspec.structs.replace(
+                walk, rank=500, incarnation=0, seq=number, epoch=epoch - 1, new_epoch=epoch
+            )
+            feed(store, [marked])
+            clock.now += 1.0
+            story = teller.story()
+            assert epoch in [one.epoch for one in story.story.walks]
+            assert story.version.endswith("~") and story.facts.activity is None
+    finally:
+        go_on.set()
+
+
+def test_no_statement_is_asked_for_rows_that_come(store, monkeypatch):
+    meta, rows = rows_of("kill-one")
+    store.put_meta(begun(meta))
+    source, clock = sources_of_store(store).get(meta.run_id), Clock()
+    teller = Teller(source, clock)
+    feed(store, rows[:3000])
+    teller.story()
+    asked = []
+    right = store._live_sql._ask
+
+    def ask(runs, sql, max_age_s):
+        asked.append(sql)
+        return right(runs, sql, max_age_s)
+
+    monkeypatch.setattr(store._live_sql, "_ask", ask)
+    for at in range(3000, len(rows), 500):
+        feed(store, rows[at : at + 500])
+        clock.now += 1.0
+        assert teller.story().story.run.num_rows >= at
+    assert all("last_rank" in sql for sql in asked)  # provisional waits, at their own pace
+
+
+def test_who_has_a_story_waits_for_the_next_one(store):
+    meta, rows = rows_of("clean")
+    store.put_meta(begun(meta))
+    clock, waited = Clock(), []
+
+    def wait(seconds):
+        waited.append(seconds)
+        clock.now += seconds
+
+    teller = Teller(sources_of_store(store).get(meta.run_id), clock, cpu_s=clock, wait_s=wait)
+    feed(store, rows[:1000])
+    first = teller.story()
+    assert teller.next_story(first.version) is first and not waited  # there is nothing new
+    feed(store, rows[1000:2000])
+    assert teller.story() is first  # too early for who does not wait
+    second = teller.next_story(first.version)
+    assert second.story.run.num_rows == 2000 and 0 < sum(waited) <= 0.5
+    assert teller.next_story(first.version) is second  # at once
+    assert len(waited) == 1
