@@ -78,6 +78,11 @@ def test_a_run_in_which_nothing_happened_says_so(opened, clean):
     assert {(one["kind"], one["severity"]) for one in told} <= {("wait", "info")}
     assert v.page.locator(".cr-incident").count() == len(told)
     assert v.number("a") < 0 < story_of(clean)["t1_ns"] < v.number("b")
+    regimes = story_of(clean)["regimes"]
+    firsts = {}
+    for rank, start in zip(regimes["rank"], regimes["start_ns"], strict=True):
+        firsts[rank] = min(start, firsts.get(rank, start))
+    assert v.number("t") == max(firsts.values())  # every rank is there
 
 
 def test_keys_of_the_window_and_the_cursor(keyed, kill_one):
