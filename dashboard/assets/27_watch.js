@@ -16,6 +16,8 @@ Cascade.watch = (() => {
   const SLOWEST_RETRY_MS = 2000;
   const watchers = new WeakMap();
 
+  const place = ({ a, b, t, sel, step }) => JSON.stringify([a, b, t, sel, step]);
+
   class Watcher {
     constructor(source, view, offline) {
       Object.assign(this, { source, view, offline, stopped: false, timer: 0, failures: 0, silentSince: null });
@@ -90,11 +92,14 @@ Cascade.watch = (() => {
       const { view } = this;
       const groups = story.groups.includes(view.group) || !story.groups.length ? {} : { group: story.groups[0] };
       view.set({ story, ...groups });
-      if (!first) return;
-      if (view.given) {
+      if (first && view.given) {
         view.set({ t1: Math.max(story.t1_ns, 1) });
         view.given(view);
-      } else Cascade.seek.open(view);
+      } else if (first || this.opened === place(view)) {
+        // Opened before the analysis was through, and nobody has moved since: it may have found a violation.
+        Cascade.seek.open(view);
+        this.opened = story.verdict.state === "judging" && story.run.state !== "live" ? place(view) : null;
+      }
     }
 
     failed(error) {

@@ -56,7 +56,7 @@ def test_a_run_without_violations_opens_at_its_worst_incident(opened, kill_one):
     assert v.query["sel"] == (worst["sel"] or f"incident:{worst['id']}")
     assert v.number("t") == worst["at_ns"]
     assert v.number("a") <= worst["at_ns"] <= v.number("b")
-    assert v.text(".cr-verdict-word") == "ok"
+    v.until_text(".cr-verdict-word", "^ok$")
     assert "Rank 2 died" in v.text(".cr-incident[aria-current=true]")
     ranks = v.page.get_by_role("region", name="Ranks at the cursor").locator("tbody tr")
     v.until(lambda: ranks.count() == 4, "the four ranks at the cursor")
@@ -67,13 +67,13 @@ def test_a_run_with_a_violation_opens_at_the_first(opened, broken):
     first = min(story_of(broken)["violations"], key=lambda one: one["at_ns"])
     assert v.query["sel"] == f"violation:{first['id']}"
     assert v.number("a") <= first["at_ns"] <= v.number("b")
-    assert v.text(".cr-verdict-word") == "violated"
+    v.until_text(".cr-verdict-word", "^violated$")
     assert "L3" in v.page.get_by_role("region", name="Violation").first.inner_text()
 
 
 def test_a_run_in_which_nothing_happened_says_so(opened, clean):
     v = opened(clean)
-    assert v.text(".cr-verdict-word") == "ok"
+    v.until_text(".cr-verdict-word", "^ok$")
     told = story_of(clean)["incidents"]
     assert {(one["kind"], one["severity"]) for one in told} <= {("wait", "info")}
     assert v.page.locator(".cr-incident").count() == len(told)
