@@ -20,6 +20,7 @@ def opened(visit):
     def begin(command, query=""):
         v = visit(command.base)
         v.open(run_path(command, query), "canvas.ct-base")
+        v.until_text(".cr-verdict-word", "^(?!judging)")  # what it opens at may change until then
         v.settled()
         return v
 
@@ -30,6 +31,7 @@ def opened(visit):
 def one_page(chromium, kill_one):
     v = Visit(chromium, kill_one.base)
     v.open(run_path(kill_one), "canvas.ct-base")
+    v.until_text(".cr-verdict-word", "^ok$")
     v.settled()
     yield v
     v.close()
