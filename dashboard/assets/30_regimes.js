@@ -4,6 +4,14 @@
  */
 "use strict";
 
+/** Where a moment lies, in pixels from a. What ends where a pixel does shall not reach into the next one: the
+ * product is off by some 1e-12 at most, and a hundred times that counts as the border itself. */
+Cascade.pixelAt = (t, a, scale) => {
+  const x = (t - a) * scale;
+  const border = Math.round(x);
+  return Math.abs(x - border) < 1e-10 ? border : x;
+};
+
 /** regimePixels(regimes, rows, group, a, b, w): pure.
  * regimes: the story's columns, as a list each or as 24_story.js makes them, sorted by (group, rank, start). rows: a rank each, or a list of ranks.
  * Gives arrays of rows x w, row by row: share[0..2] (part of the covered time in STRONG, CAUSAL,
@@ -12,6 +20,7 @@
  * 255 where nobody was. */
 Cascade.regimePixels = (() => {
   const NOBODY = 255;
+  const { pixelAt } = Cascade;
 
   function regimePixels(regimes, rows, group, a, b, w) {
     const size = rows.length * w;
@@ -42,9 +51,9 @@ Cascade.regimePixels = (() => {
       const low = start_ns[i];
       const high = end_ns[i];
       if (low >= b) break;
-      const from = low > a ? (low - a) * scale : 0;
+      const from = low > a ? pixelAt(low, a, scale) : 0;
       // A moment is never lost by rounding; what lies before the window, or is no time at all, is none.
-      const to = Math.min(w, Math.max(((high < b ? high : b) - a) * scale, from + 1e-9));
+      const to = Math.min(w, Math.max(pixelAt(high < b ? high : b, a, scale), from + 1e-9));
       if (high <= low || high <= a || to <= from) continue;
       const parts = share[regime[i]];
       const first = Math.min(Math.floor(from), w - 1);
@@ -90,6 +99,7 @@ Cascade.regimePixels = (() => {
  * the pixel's time has a row (what was there still shows in worst). */
 Cascade.regimeBodies = (() => {
   const NOBODY = 255;
+  const { pixelAt } = Cascade;
 
   function regimeBodies(regimes, rows, group, a, b, w) {
     const body = new Uint8Array(rows.length * w).fill(NOBODY);
@@ -119,8 +129,8 @@ Cascade.regimeBodies = (() => {
       const high = end_ns[i];
       const code = regime[i];
       if (low >= b) break;
-      let from = low > a ? (low - a) * scale : 0;
-      const to = Math.min(w, Math.max(((high < b ? high : b) - a) * scale, from + 1e-9));
+      let from = low > a ? pixelAt(low, a, scale) : 0;
+      const to = Math.min(w, Math.max(pixelAt(high < b ? high : b, a, scale), from + 1e-9));
       if (high <= low || high <= a || to <= from) continue;
       if (from < before - 1e-6) {
         body.fill(NOBODY, at, at + w);
