@@ -10,12 +10,12 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
-from benchmarks._stats import percentile
 from cascade_runtime.vocabulary.events import Compute, Gpu, Health
 from collector.schema.views import named_views
 from collector.storage._interface import EventStore, News
@@ -102,11 +102,11 @@ def visits(source: Watched) -> Iterator[tuple[str, Callable[[], object]]]:
         ("tile", lambda: tiles.tile(0, max(now_ns(), PIXELS), PIXELS, ["waited", "caused"], None)),
         ("violations page", lambda: source.query(violations._SQL)),
     ]
-    for name, panel in sorted(discover(panels).items()):
-        pages.append((f"waits page, {name}", lambda sql=panel.sql: source.query(sql)))  # type: ignore[misc]
-    for name in named_views():
-        sql = f"SELECT * FROM {name} LIMIT 1000"
-        pages.append((f"view {name}", lambda sql=sql: source.query(sql)))  # type: ignore[misc]
+    statements = {
+        **{f"waits page, {name}": panel.sql for name, panel in sorted(discover(panels).items())},
+        **{f"view {name}": f"SELECT * FROM {name} LIMIT 1000" for name in named_views()},
+    }
+    pages += [(name, partial(source.query, sql)) for name, sql in statements.items()]
     live = pages[:5]
     # A run's page asks all the while; others are opened now and then.
     for other in itertools.cycle(pages[5:]):
@@ -176,12 +176,3 @@ def samples(run_id: str, rank: int) -> list[Any]:
 
 def _short(sql: str) -> str:
     return " ".join(sql.split())[:48]
-
-
-def slowest(asked: Sequence[Any], num: int = 12) -> str:
-    """Medians by name, the slowest first."""
-    by_name: dict[str, list[float]] = {}
-    for one in asked:
-        by_name.setdefault(one[0], []).append(one[2])
-    medians = sorted(((percentile(ms, 0.5), name) for name, ms in by_name.items()), reverse=True)
-    return "; ".join(f"{name} {ms:.0f}" for ms, name in medians[:num])
