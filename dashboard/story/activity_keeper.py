@@ -86,7 +86,7 @@ class ActivityKeeper:
         if self._background.is_going_on:
             return self._known
         now = self._mono_s()
-        if news is not None and self._grow(version, news):
+        if news is not None and self._grow(version, news, now):
             if self._is_whole or now < self._full_at_s:
                 return self._known
         elif now < self._grow_at_s:
@@ -101,10 +101,12 @@ class ActivityKeeper:
             self._look(version, rows)
         return self._known
 
-    def _grow(self, version: str, news: News) -> bool:
+    def _grow(self, version: str, news: News, now: float) -> bool:
         """Add the rows that came; False when they are not at hand."""
         if self._known is None or self._place is None:
             return False
+        if any(news.place.get(table, 0) < upto for table, upto in self._place.items()):
+            return True  # a look in the background, which ended since, has seen more than this
         parts = {table: news.after(self._place, table) for table in EVENT_TABLES}
         if any(part is None for part in parts.values()):
             self._place = None
@@ -117,10 +119,8 @@ class ActivityKeeper:
             self._known = self._known.grown(more)
         self._place, self._open = news.place, entered.keys()
         self._partly = version
-        known = self._known
-        span_ns = (known.last_ns or 0) - (known.first_ns or 0)
-        if fitting_bucket(span_ns, len(known.spans)) > known.bucket_ns:  # too many by now
-            self._is_whole, self._full_at_s = False, self._mono_s()
+        if _fitting(self._known) > self._known.bucket_ns:  # too many by now: all are looked at again
+            self._is_whole, self._full_at_s = False, min(self._full_at_s, now)
         if self._is_whole:
             self._version = version
         return True
@@ -142,7 +142,7 @@ class ActivityKeeper:
         known = self._known
         is_full = known is None or began >= self._full_at_s
         if known is None or is_full:
-            bucket_ns = self._bucket(rows)
+            bucket_ns = max(self._bucket(rows), 0 if known is None else _fitting(known))
             look = look_at(self._source, EVENT_TABLES, bucket_ns)
             self._known = Activity(look.spans, bucket_ns)
             took, now = self._mono_s() - began, self._mono_s()
@@ -167,3 +167,8 @@ class ActivityKeeper:
         if meta.ended_ns is None and self._source.is_live:
             end = max(end, self._source.last_came_ns() or 0)
         return fitting_bucket(end - begin, len(rows.actors))
+
+
+def _fitting(known: Activity) -> int:
+    """The length of bucket that suits what is known."""
+    return fitting_bucket((known.last_ns or 0) - (known.first_ns or 0), len(known.spans))

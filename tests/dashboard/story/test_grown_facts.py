@@ -15,7 +15,7 @@ from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from collector.hot import hot_rows
 from collector.hot.options import StoreOptions
 from collector.storage.embedded import EmbeddedStore
-from dashboard.story import activity_keeper, provisional_waits, sources_of_store
+from dashboard.story import activity, activity_keeper, provisional_waits, sources_of_store
 from dashboard.story.activity import Activity, look_at
 from dashboard.story.activity_keeper import ActivityKeeper
 from dashboard.story.sample_keeper import SampleKeeper
@@ -80,10 +80,10 @@ def told(rows):
     return found
 
 
-def spans(activity):
+def spans(seen):
     return {
         key: {name: getattr(span, name).tolist() for name in ("bucket", *span.FIELDS)}
-        for key, span in activity.spans.items()
+        for key, span in seen.spans.items()
     }
 
 
@@ -97,11 +97,11 @@ def test_what_grew_is_what_is_read_anew(store, monkeypatch, seed):
         rows.insert(30 * at, row)
     store.put_meta(begun(meta))
     source, clock = sources_of_store(store).get(meta.run_id), Clock()
-    small, activity, samples = (
+    small, keeper, samples = (
         SmallKeeper(source), ActivityKeeper(source, clock), SampleKeeper(source)
     )  # fmt: skip
     hot = store._catalog.find(meta.run_id).rows
-    batches = shuffled(rows, chance)
+    batches, num_whole = shuffled(rows, chance), 0
     for number, batch in enumerate(batches):
         feed(store, batch)
         what = chance.random()
@@ -116,13 +116,64 @@ def test_what_grew_is_what_is_read_anew(store, monkeypatch, seed):
         clock.now += 1000.0
         news, version = source.news(), source.version()
         found = small.as_of(news)
-        seen = activity.as_of(version, source.num_rows(), found, news)
+        seen = keeper.as_of(version, source.num_rows(), found, news)
         assert told(found) == told(SmallKeeper(source).as_of(source.news()))
         anew = look_at(source, EVENT_TABLES, seen.bucket_ns)
-        if activity.is_of(version):
+        if keeper.is_of(version):
+            num_whole += 1
             assert spans(seen) == spans(Activity(anew.spans, seen.bucket_ns))
         assert samples.as_of(version, news) == SampleKeeper(source).as_of(version, source.news())
     assert len(seen.spans) > 5 and len(found.faults) > 5 and len(found.walks) > 3
+    assert num_whole > 5
+
+
+class Ticking(Clock):
+    """Time passes while something is done, as it does."""
+
+    def __call__(self):
+        self.now += 1e-6
+        return self.now
+
+
+def test_buckets_grow_with_the_run_while_somebody_watches(store, monkeypatch):
+    meta, rows = rows_of("kill-one")
+    store.put_meta(begun(meta))
+    source, clock = sources_of_store(store).get(meta.run_id), Ticking()
+    small, keeper = SmallKeeper(source), ActivityKeeper(source, clock)
+
+    def look():
+        news, version = source.news(), source.version()
+        return keeper.as_of(version, source.num_rows(), small.as_of(news), news), version
+
+    feed(store, rows[:500])
+    first, _ = look()
+    monkeypatch.setattr(activity, "MAX_BUCKETS", 16)
+    for at in range(500, len(rows), 500):
+        feed(store, rows[at : at + 500])
+        seen, version = look()
+        assert keeper.is_of(version)
+    assert seen.bucket_ns > first.bucket_ns
+    assert sum(len(span.bucket) for span in seen.spans.values()) <= 16 + 2 * len(seen.spans)
+    assert spans(seen) == spans(
+        Activity(look_at(source, EVENT_TABLES, seen.bucket_ns).spans, seen.bucket_ns)
+    )
+
+
+def test_older_news_than_a_look_that_ended_since_takes_nothing_back(store):
+    meta, rows = rows_of("kill-one")
+    store.put_meta(begun(meta))
+    source, clock = sources_of_store(store).get(meta.run_id), Clock()
+    small, keeper = SmallKeeper(source), ActivityKeeper(source, clock)
+    feed(store, rows[:1000])
+    before = source.news()
+    feed(store, rows[1000:2000])
+    keeper._look(source.version(), small.as_of(source.news()))  # as one in the background does
+    keeper.as_of(source.version() + "?", source.num_rows(), small.as_of(before), before)
+    feed(store, rows[2000:2001])
+    news = source.news()
+    seen = keeper.as_of(source.version(), source.num_rows(), small.as_of(news), news)
+    anew = look_at(source, EVENT_TABLES, seen.bucket_ns)
+    assert spans(seen) == spans(Activity(anew.spans, seen.bucket_ns))
 
 
 def test_a_walk_is_told_while_the_rest_is_still_being_read(store, monkeypatch):
