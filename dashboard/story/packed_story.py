@@ -5,19 +5,14 @@ As JSON the regimes of a long run are four fifths of the story, and a browser re
 
 from __future__ import annotations
 
-import gzip
-import threading
-import weakref
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from dashboard.story.model import Regimes
-from dashboard.story.packing import GZIP_FROM
 from dashboard.story.spans import Spans
-from dashboard.story.teller import Told
 
 _ALIGN = 8
 _LARGEST_INT32 = (1 << 31) - 1
@@ -38,13 +33,13 @@ def framed(rest: Any, regimes: Regimes) -> bytes:
     """
     spans = regimes.spans
     first = _firsts(spans)
-    since = np.diff(spans.start, prepend=0)
+    since = np.diff(spans.start.astype("<f8"), prepend=0.0)  # as integers it might wrap around
     since[first] = 0
-    small = len(spans.epoch) == 0 or int(np.abs(spans.epoch).max()) <= _LARGEST_INT32
+    most = int(max(spans.epoch.max(initial=0), ~spans.epoch.min(initial=0)))
     arrays: dict[str, npt.NDArray[Any]] = {
-        "since": since.astype("<f8"),
+        "since": since,
         "length": (spans.end - spans.start).astype("<f8"),
-        "epoch": spans.epoch.astype("<i4" if small else "<f8"),
+        "epoch": spans.epoch.astype("<i4" if most <= _LARGEST_INT32 else "<f8"),
         "regime": spans.regime.astype("u1"),
     }
     told, bodies, offset = [], [], 0
@@ -74,29 +69,3 @@ def _firsts(spans: Spans) -> npt.NDArray[np.int64]:
     who = (spans.group, spans.rank, spans.incarnation)
     change = np.logical_or.reduce([np.diff(column) != 0 for column in who])
     return np.concatenate(([0], np.flatnonzero(change) + 1))
-
-
-class Packed(NamedTuple):
-    """A framed story, and the same in gzip; None when it is small."""
-
-    body: bytes
-    in_gzip: bytes | None
-
-
-_LEVEL = 2
-"""What is small of a story repeats itself and packs well even so; a page waits for the rest."""
-
-_made: weakref.WeakKeyDictionary[Told, Packed] = weakref.WeakKeyDictionary()
-_making = threading.Lock()
-
-
-def packed_story(told: Told) -> Packed:
-    """The framed story of what was told, made once."""
-    with _making:
-        found = _made.get(told)
-        if found is None:
-            story = told.story
-            body = framed(msgspec.structs.replace(story, regimes=Regimes()), story.regimes)
-            in_gzip = None if len(body) < GZIP_FROM else gzip.compress(body, _LEVEL, mtime=0)
-            found = _made[told] = Packed(body, in_gzip)
-        return found

@@ -11,7 +11,6 @@ from starlette.responses import Response
 from collector.web.errors import BadRequestField
 from collector.web.openapi import Answers, answer_200, answers
 from collector.wire.run_ids import RULE, fits_a_path
-from dashboard.story.packed_story import packed_story
 from dashboard.story.packing import packed_json
 from dashboard.story.source import RunSources
 from dashboard.story.tellers import tellers_of
@@ -77,8 +76,7 @@ def routes(sources: RunSources) -> APIRouter:
             return Response(status_code=304)
         takes = takes_gzip(request.headers.get("accept-encoding", ""))
         if packed:
-            made = packed_story(told)
-            return _answer(made.body, made.in_gzip if takes else None, _BYTES)
+            return _answer(told.framed, told.framed_packed if takes else None, _BYTES)
         return _answer(told.body, told.packed if takes else None)
 
     @router.get(

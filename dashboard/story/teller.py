@@ -13,7 +13,8 @@ import msgspec
 
 from dashboard.story.facts import Facts, FactsKeeper
 from dashboard.story.measured import measured_of
-from dashboard.story.model import Story
+from dashboard.story.model import Regimes, Story
+from dashboard.story.packed_story import framed
 from dashboard.story.packing import packed_json
 from dashboard.story.source import RunSource
 from dashboard.story.state_at import state_at
@@ -21,6 +22,7 @@ from dashboard.story.state_index import StateIndex
 from dashboard.story.story import tell
 from dashboard.story.window import window
 from dashboard.tiles import Building, tiles_of
+from dashboard.tiles.in_threads import NUM_THREADS
 
 PAUSE_S = 0.25
 """A story of a growing run is not made anew more often."""
@@ -34,11 +36,13 @@ LONGEST_PAUSE_S = 5.0
 MOST_S = 0.5
 """Who has a story waits so long at most for the next one."""
 
-MOST_WAITING = 3
-"""So many wait for the next story of a run; others come again, and leave threads for other answers."""
+_waiting = threading.BoundedSemaphore(NUM_THREADS // 2)
+"""So many wait for a next story, of whatever run; others come again, and leave threads for other answers."""
 
 LATELY_S = 1.0
 """What is asked of a moment or a window is told with a story that is so old at most."""
+
+FRAMED_LEVEL = 2
 
 FIRST_S = 1.0
 """A pulse waits so long for the first story; a large run that nobody has looked at yet takes longer."""
@@ -69,6 +73,16 @@ class Told:
         """Its JSON in gzip; None when it is small."""
         return packed_json(self.body)
 
+    @cached_property
+    def framed(self) -> bytes:
+        """As pages read it (packed_story.framed)."""
+        return framed(msgspec.structs.replace(self.story, regimes=Regimes()), self.story.regimes)
+
+    @cached_property
+    def framed_packed(self) -> bytes | None:
+        """The same in gzip. What is small of a story repeats itself and packs well however quickly."""
+        return packed_json(self.framed, FRAMED_LEVEL)
+
 
 class Teller:
     """One run. Safe to call from several threads.
@@ -93,9 +107,8 @@ class Teller:
         self._wait_s = wait_s
         self._keeper = FactsKeeper(source, mono_s)
         self._telling = threading.Lock()
-        self._waiting = threading.BoundedSemaphore(MOST_WAITING)
         self._told: Told | None = None
-        self._told_s = self._not_before_s = 0.0
+        self._told_s = self._not_before_s = self._again_s = 0.0
         self._first: threading.Thread | None = None
         self._began_s = 0.0
         self._failed = False
@@ -129,38 +142,44 @@ class Teller:
         told = self.story()
         if told.version != known or told.version == self.version():
             return told
-        if not self._waiting.acquire(blocking=False):
+        if not _waiting.acquire(blocking=False):
             return told
         try:
-            if self._telling.acquire(timeout=MOST_S):
+            until = self._mono_s() + MOST_S
+            self._wait_s(max(0.0, min(MOST_S, self._not_before_s - self._mono_s())))
+            if self._telling.acquire(timeout=max(0.0, until - self._mono_s())):
                 try:
-                    if self._told is told:
-                        self._wait_s(max(0.0, min(MOST_S, self._not_before_s - self._mono_s())))
-                        return self._tell()
+                    return self._tell()
                 finally:
                     self._telling.release()
             return self._told or told
         finally:
-            self._waiting.release()
+            _waiting.release()
 
     def _tell(self) -> Told:
         """Tell it, unless it was told just now; ``_telling`` is held."""
-        told = self._told
+        told, version, now = self._told, self.version(), self._mono_s()
         if told is not None and (
-            told.version == self.version() or self._mono_s() < self._not_before_s
+            told.version == version
+            or now < self._not_before_s
+            or (told.version == f"{version}~" and now < self._again_s)
         ):
             return told
-        began_s, version = self._cpu_s(), self.version()
+        began_s = self._cpu_s()
         with self.source.question():
             facts = self._keeper.facts()
             # A part that is of a moment before is brought up to date though nothing more comes.
             version = version if facts.is_fresh else f"{version}~"
-            told = Told(tell(facts, measured_of(facts), version), facts)
+            before, told = told, Told(tell(facts, measured_of(facts), version), facts)
+        now = self._mono_s()
         if self.source.is_live:
             took_s = self._cpu_s() - began_s
             pause_s = max(PAUSE_S, min(SHARE * took_s, LONGEST_PAUSE_S))
-            self._not_before_s = self._mono_s() + pause_s
-        self._told, self._told_s = told, self._mono_s()
+            self._not_before_s = now + pause_s
+        # Nothing came, and the part was not brought up to date either: it is told again more seldom.
+        is_same = before is not None and before.version == told.version
+        self._again_s = now + LONGEST_PAUSE_S if is_same else now
+        self._told, self._told_s = told, now
         return told
 
     def _lately(self) -> Told:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 
 import msgspec
 import pytest
@@ -21,6 +22,7 @@ from dashboard.story.activity_keeper import ActivityKeeper
 from dashboard.story.sample_keeper import SampleKeeper
 from dashboard.story.small_rows import SmallKeeper
 from dashboard.story.teller import Teller
+from dashboard.tiles.in_threads import NUM_THREADS
 from tests.dashboard.story.kit import DEADLINE_S
 from tests.dashboard.story.test_live import Clock, begun, feed, rows_of, seal
 
@@ -252,3 +254,58 @@ def test_who_has_a_story_waits_for_the_next_one(store):
     assert second.story.run.num_rows == 2000 and 0 < sum(waited) <= 0.5
     assert teller.next_story(first.version) is second  # at once
     assert len(waited) == 1
+
+
+def test_who_waits_leaves_threads_for_other_answers(store, tmp_path):
+    """However many runs are followed: the waiting is bounded over all of them."""
+    meta, rows = rows_of("clean")
+    waiting, go_on = threading.Semaphore(0), threading.Event()
+
+    def wait(seconds):
+        waiting.release()
+        assert go_on.wait(DEADLINE_S)
+
+    threads = []
+    try:
+        for number in range(3):
+            run_id = f"{meta.run_id}{number}"
+            store.put_meta(begun(msgspec.structs.replace(meta, run_id=run_id)))
+            source = sources_of_store(store).get(run_id)
+            teller = Teller(source, Clock(), wait_s=wait)
+            feed(store, [msgspec.structs.replace(row, run_id=run_id) for row in rows[:50]])
+            first = teller.story()
+            feed(store, [msgspec.structs.replace(row, run_id=run_id) for row in rows[50:100]])
+            for _ in range(3):
+                thread = threading.Thread(target=teller.next_story, args=[first.version])
+                thread.start()
+                threads.append(thread)
+        for _ in range(NUM_THREADS // 2):
+            assert waiting.acquire(timeout=DEADLINE_S)
+        deadline = time.monotonic() + DEADLINE_S
+        while sum(thread.is_alive() for thread in threads) > NUM_THREADS // 2:
+            assert time.monotonic() < deadline
+        assert not waiting.acquire(blocking=False)
+    finally:
+        go_on.set()
+        for thread in threads:
+            thread.join(DEADLINE_S)
+
+
+def test_a_story_that_nothing_brings_up_to_date_is_told_again_seldom(store, monkeypatch):
+    meta, rows = rows_of("clean")
+    store.put_meta(begun(meta))
+    clock = Clock()
+    teller = Teller(sources_of_store(store).get(meta.run_id), clock)
+    feed(store, rows[:500])
+    monkeypatch.setattr(ActivityKeeper, "is_of", lambda self, version: False)
+    stories = [teller.story()]
+    for _ in range(200):
+        clock.now += 0.1
+        story = teller.story()
+        assert story.version.endswith("~")
+        if story is not stories[-1]:
+            stories.append(story)
+    assert len(stories) <= 8  # in twenty seconds
+    feed(store, rows[500:600])
+    clock.now += 0.3
+    assert teller.story().story.run.num_rows == 600  # news is not kept waiting for that

@@ -32,7 +32,7 @@ def regimes(draw):
             for _ in range(draw(st.integers(0, 4))):
                 at += draw(st.sampled_from([0, 0, 1, 2**33, 10**13]))
                 end = at + draw(st.sampled_from([0, 1, 999, 2**40]))
-                epoch = draw(st.sampled_from([0, 1, 2**31 - 1, 2**31, 2**40]))
+                epoch = draw(st.sampled_from([0, 1, 2**31 - 1, 2**31, 2**40, -(2**31) - 1]))
                 rows.append((group, rank, life, epoch, draw(st.integers(0, 2)), at, end))
     rows.sort(key=lambda row: (row[0], row[1], row[5]))
     columns = zip(*rows, strict=True) if rows else [()] * len(COLUMNS)
@@ -72,6 +72,14 @@ def test_regimes_come_back(told):
     assert found == told
 
 
+@pytest.mark.parametrize("epoch", [-(2**63), -(2**31) - 1, -(2**31), 2**31 - 1, 2**31])
+def test_an_epoch_at_the_end_of_a_width_comes_back(epoch):
+    columns = {"rank": 0, "incarnation": 0, "group": "w", "epoch": epoch, "regime": 0}
+    columns |= {"start_ns": 0, "end_ns": 1}
+    told = Regimes(**{name: [value] for name, value in columns.items()})
+    assert read(framed({}, told))[1] == told
+
+
 def test_a_page_s_story_is_the_story(app):
     whole = get(app, f"{RUN}/story").json
     packed, plain = (get(app, f"{RUN}/story?packed=1", headers) for headers in (GZIP, ()))
@@ -88,7 +96,7 @@ def test_a_page_s_story_is_the_story(app):
 
 def test_it_is_packed_once(app, monkeypatch):
     get(app, f"{RUN}/story?packed=1")
-    monkeypatch.setattr("dashboard.story.packed_story.framed", None)
+    monkeypatch.setattr("dashboard.story.teller.framed", None)
     assert get(app, f"{RUN}/story?packed=1").status == 200
 
 
