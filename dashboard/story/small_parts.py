@@ -21,6 +21,7 @@ Row = dict[str, Any]
 Rank = tuple[Any, ...]
 
 NUMBER = ("rank", "incarnation", "seq")
+_IN_TIME = ("wall_ns", "rank", "seq")
 
 
 class Firsts:
@@ -41,6 +42,19 @@ class Firsts:
     def sorted_by(self, *names: str) -> list[Row]:
         """The rows, null last."""
         return sorted((row for _, row in self._found.values()), key=lambda row: _order(row, names))
+
+    def cut(self, num: int, *names: str) -> list[Rank]:
+        """Keep the first so many of that order when there are twice as many; the keys that went."""
+        if len(self._found) < 2 * num:
+            return []
+        gone = [self._key(row) for row in self.sorted_by(*names)[num:]]
+        self.drop(gone)
+        return gone
+
+    def drop(self, keys: Iterable[Rank]) -> None:
+        """Forget these, where they are known."""
+        for key in keys:
+            self._found.pop(key, None)
 
     def get(self, key: Rank) -> Row | None:
         """The row of a key."""
@@ -184,6 +198,7 @@ class Debts:
     def __init__(self) -> None:
         self._opened = Firsts(lambda row: (row["id"],), _number)
         self._closed = Firsts(lambda row: (row["id"],), _number)
+        self._is_cut = False
 
     def add(self, rows: pa.Table) -> None:
         """Rows of ``debt``; ``num_in_flight`` and the first of ``in_flight``, or all of it."""
@@ -199,13 +214,20 @@ class Debts:
                 row["id"] = f"unnamed {rank}:{incarnation}:{seq}"
             if row["action"] == "opened":
                 self._opened.put(row)
-            elif row["action"] in ("settled", "written_off"):
+            elif row["action"] in ("settled", "written_off") and self._may_be_shown(row["id"]):
                 self._closed.put(row)
+        gone = self._opened.cut(MAX_DEBTS, *_IN_TIME)
+        self._closed.drop(gone)
+        self._is_cut |= bool(gone)
 
     def rows(self) -> list[Row]:
         """The first MAX_DEBTS that were opened, in time."""
-        opened = self._opened.sorted_by("wall_ns", "rank", "seq")[:MAX_DEBTS]
+        opened = self._opened.sorted_by(*_IN_TIME)[:MAX_DEBTS]
         return [self._row(row, self._closed.get((row["id"],)) or {}) for row in opened]
+
+    def _may_be_shown(self, debt_id: str) -> bool:
+        """The end of a debt that is not known any more says nothing that will be shown."""
+        return not self._is_cut or self._opened.get((debt_id,)) is not None
 
     def _row(self, opened: Row, closed: Row) -> Row:
         epoch = opened["new_epoch"]

@@ -9,14 +9,20 @@ import time
 import msgspec
 import pytest
 
-from cascade_runtime.vocabulary.events import Collectives, Gaps, Health, Transitions
+from cascade_runtime.vocabulary.events import Collectives, Debt, Gaps, Health, Transitions
 from cascade_runtime.vocabulary.fault import FaultEvent
 from cascade_runtime.vocabulary.identity import Actor
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from collector.hot import hot_rows
 from collector.hot.options import StoreOptions
 from collector.storage.embedded import EmbeddedStore
-from dashboard.story import activity, activity_keeper, provisional_waits, sources_of_store
+from dashboard.story import (
+    activity,
+    activity_keeper,
+    provisional_waits,
+    small_parts,
+    sources_of_store,
+)
 from dashboard.story.activity import Activity, look_at
 from dashboard.story.activity_keeper import ActivityKeeper
 from dashboard.story.sample_keeper import SampleKeeper
@@ -309,3 +315,30 @@ def test_a_story_that_nothing_brings_up_to_date_is_told_again_seldom(store, monk
     feed(store, rows[500:600])
     clock.now += 0.3
     assert teller.story().story.run.num_rows == 600  # news is not kept waiting for that
+
+
+def test_debts_of_a_watched_run_are_bounded(store, monkeypatch):
+    meta, rows = rows_of("kill-one")
+    like = next(row for row in rows if isinstance(row, Debt) and row.action == "opened")
+    monkeypatch.setattr(small_parts, "MAX_DEBTS", 20)
+    store.put_meta(begun(meta))
+    source = sources_of_store(store).get(meta.run_id)
+    small = SmallKeeper(source)
+    feed(store, rows[:50])
+    small.as_of(source.news())
+    chance = random.Random(1)
+    walls = [chance.randrange(10**9) for _ in range(300)]
+    for number, wall_ns in enumerate(walls):
+        made = [
+            msgspec.structs.replace(
+                like, rank=50, incarnation=0, seq=2 * number + after, wall_ns=wall_ns,
+                debt_id=f"d{number}", action=("opened", "settled")[after],
+            )
+            for after in range(2)
+        ]  # fmt: skip
+        feed(store, made)
+        found = small.as_of(source.news()).debts
+    held = small._held["debts"]._part
+    assert len(held._opened._found) < 40 and len(held._closed._found) < 40
+    assert [debt["opened_ns"] for debt in found] == sorted(walls)[:20]
+    assert {debt["fate"] for debt in found} == {"settled"}
