@@ -13,7 +13,7 @@ from cascade_runtime.vocabulary.events import Collectives, Debt, Gaps, Health, T
 from cascade_runtime.vocabulary.fault import FaultEvent
 from cascade_runtime.vocabulary.identity import Actor
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
-from collector.hot import hot_rows
+from collector.hot import left_rows
 from collector.hot.options import StoreOptions
 from collector.storage.embedded import EmbeddedStore
 from dashboard.story import (
@@ -99,7 +99,7 @@ def spans(seen):
 def test_what_grew_is_what_is_read_anew(store, monkeypatch, seed):
     chance = random.Random(seed)
     if seed == 2:  # some rows are not at hand when they are looked for
-        monkeypatch.setattr(hot_rows, "FOLLOWED_S", 0.0)
+        monkeypatch.setattr(left_rows, "FOLLOWED_S", 0.0)
     meta, rows = rows_of("kill-one")
     for at, row in enumerate(more_rows(meta.run_id, chance)):
         rows.insert(30 * at, row)
@@ -229,9 +229,9 @@ def test_no_statement_is_asked_for_rows_that_come(store, monkeypatch):
     asked = []
     right = store._live_sql._ask
 
-    def ask(runs, sql, max_age_s):
+    def ask(runs, sql, since_s):
         asked.append(sql)
-        return right(runs, sql, max_age_s)
+        return right(runs, sql, since_s)
 
     monkeypatch.setattr(store._live_sql, "_ask", ask)
     for at in range(3000, len(rows), 500):
