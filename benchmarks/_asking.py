@@ -89,7 +89,7 @@ class AskingCollector:
 
 
 class Asker:
-    """Asks in a thread of its own until it is stopped.
+    """Asks in a thread of its own until it is stopped, once at least.
 
     Args:
         ask: answers a statement; gives the number of rows.
@@ -119,7 +119,7 @@ class Asker:
 
     def _run(self) -> None:
         turn = 0
-        while not self._stopping.wait(PAUSE_S):
+        while turn == 0 or not self._stopping.wait(PAUSE_S):
             name, sql = self._questions[turn % len(self._questions)]
             turn += 1
             begin = time.monotonic()

@@ -94,12 +94,17 @@ def visits(source: Watched) -> Iterator[tuple[str, Callable[[], object]]]:
     def now_ns() -> int:
         return teller.story().story.t1_ns
 
+    def tile() -> bytes:
+        told = teller.story().story
+        b, t0 = max(told.t1_ns, PIXELS), int(told.t0_ns)
+        return tiles.tile(0, b, PIXELS, ["waited", "caused"], None, t0)
+
     pages: list[tuple[str, Callable[[], object]]] = [
         ("pulse", teller.pulse),
         ("story", teller.story),
         ("state", lambda: teller.state(now_ns())),
         ("window", lambda: teller.window(max(0, now_ns() - MINUTE_NS), now_ns())),
-        ("tile", lambda: tiles.tile(0, max(now_ns(), PIXELS), PIXELS, ["waited", "caused"], None)),
+        ("tile", tile),
         ("violations page", lambda: source.query(violations._SQL)),
     ]
     statements = {
@@ -116,6 +121,8 @@ def visits(source: Watched) -> Iterator[tuple[str, Callable[[], object]]]:
 
 class PageAsker:
     """Asks what pages ask in a thread until it is stopped, and keeps what each statement took.
+
+    One story is told at least, however short the time or busy the machine.
 
     Args:
         store: of the run.
@@ -145,14 +152,16 @@ class PageAsker:
         return self._statements, self._answers
 
     def _run(self) -> None:
+        was_told = False
         try:
             for name, ask in visits(self._source):
-                if self._stopping.wait(PAUSE_S):
+                if self._stopping.wait(PAUSE_S) and was_told:
                     return
                 self._source.on(name)
                 begin = time.monotonic()
                 ask()
                 self._answers.append((name, begin, (time.monotonic() - begin) * 1000, 0))
+                was_told = was_told or name == "story"
         except Exception as error:
             self._problem = error
 

@@ -143,7 +143,7 @@ def main(argv: list[str]) -> int:
 def measure(args: argparse.Namespace) -> list[Round]:
     """The rounds."""
     seconds = QUICK_SECONDS if args.quick else args.seconds
-    num_rows = MAX_RATE * (seconds + WARM_UP_S) / (4 if args.quick else 1)
+    num_rows = MAX_RATE * (seconds + WARM_UP_S)
     num_batches = int(num_rows / NUM_CLIENTS / BATCH_ROWS) + 1
     sizes = (MSGPACK, NUM_CLIENTS, num_batches, BATCH_ROWS)
     with Load(_collector.queues, sizes, HttpClient) as load, chromium() as browser:
@@ -155,7 +155,7 @@ def measure(args: argparse.Namespace) -> list[Round]:
 def judge(found: list[Round]) -> _harness.Result:
     """p95 over all marked rows; void without load."""
     lags = [lag for one_round in found for lag in one_round.lags_s]
-    void = not lags or not all(one_round.load_was_on for one_round in found)
+    void = not all(one_round.load_was_on and one_round.lags_s for one_round in found)
     rate = sum(r.sent.num_rows for r in found) / max(sum(r.sent.seconds for r in found), 1e-9)
     figure = round(p95(lags), 3) if lags else None
     notes = [f"{len(lags)} marked rows, while {rate:.0f} rows a second came in"]

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from cascade_runtime.vocabulary.errors import BadUsage
 from cascade_runtime.vocabulary.schema import EVENT_TABLES, TABLES
-from collector.hot.hot_rows import Snapshot
 from collector.hot.news import HotNews
 from collector.hot.run import Run
+from collector.hot.snapshot import Snapshot
 from collector.schema.arrow import arrow_schema
 from collector.schema.views import quoted, table_view
 from collector.sql.data_views import EVERY_RUN, data_views, needed
@@ -51,7 +51,7 @@ class LiveSql:
         self._db: duckdb.DuckDBPyConnection | None = None
         self._idle: list[_Session] = []
 
-    def query(self, runs: Sequence[Run], sql: str, max_age_s: float = 0.0) -> pa.Table:
+    def query(self, runs: Sequence[Run], sql: str, since_s: float | None = None) -> pa.Table:
         """The answer to one statement over some runs.
 
         The rows of each run are those after one commit: a segment that is made meanwhile neither
@@ -60,29 +60,32 @@ class LiveSql:
         Args:
             runs: whose rows are seen.
             sql: the statement.
-            max_age_s: how old the commit may be at most; with 0 it is the last one.
+            since_s: the commit that was the last one at that monotonic time, or a later one, will do;
+                when not given it is the last one now.
 
         Raises:
             BadUsage: the statement fails; DuckDB's message is in it.
         """
-        return self._ask(runs, sql, max_age_s).rows
+        return self._ask(runs, sql, since_s).rows
 
-    def query_at(self, run: Run, sql: str) -> tuple[pa.Table, HotNews]:
+    def query_at(
+        self, run: Run, sql: str, since_s: float | None = None
+    ) -> tuple[pa.Table, HotNews]:
         """The answer to one statement over one run, and the place that its rows go up to.
 
         Raises:
             BadUsage: the statement fails, or asks for no event table.
         """
-        answer = self._ask([run], sql, 0.0)
+        answer = self._ask([run], sql, since_s)
         if not answer.seen:
             raise BadUsage("the statement asks for no event table", where="sql")
         return answer.rows, HotNews(answer.seen[0].snapshot, run)
 
-    def _ask(self, runs: Sequence[Run], sql: str, max_age_s: float) -> _Answer:
+    def _ask(self, runs: Sequence[Run], sql: str, since_s: float | None) -> _Answer:
         session = self._take()
         try:
             if session.is_clean(sql):
-                return session.answer(runs, sql, max_age_s)
+                return session.answer(runs, sql, since_s)
         except BadUsage as error:
             if isinstance(error.__cause__, _FATAL):  # nothing works in this database any more
                 self._forget()
@@ -90,7 +93,7 @@ class LiveSql:
         finally:
             self._give(session)
         with duckdb.connect(config=_CONFIG) as db:
-            return _Session(db).answer(runs, sql, max_age_s)
+            return _Session(db).answer(runs, sql, since_s)
 
     def close(self) -> None:
         """Let go of the database; a question that is being answered goes on to its end."""
@@ -137,11 +140,11 @@ class _Session:
         select = len(statements) == 1 and statements[0].type == duckdb.StatementType.SELECT
         return select and not _CATALOG.search(sql)
 
-    def answer(self, runs: Sequence[Run], sql: str, max_age_s: float) -> _Answer:
+    def answer(self, runs: Sequence[Run], sql: str, since_s: float | None) -> _Answer:
         """See LiveSql.query."""
         for left in reversed(range(_TRIES)):
             try:
-                return self._answer(runs, sql, max_age_s if left == _TRIES - 1 else 0.0)
+                return self._answer(runs, sql, since_s if left == _TRIES - 1 else None)
             except (duckdb.Error, AttributeError) as error:
                 gone = isinstance(error, duckdb.IOException)  # segments were merged meanwhile
                 if left and (gone or _ALTERED in str(error)):
@@ -150,12 +153,12 @@ class _Session:
                 raise BadUsage(f"the statement fails: {error}", where="sql") from error
         raise AssertionError
 
-    def _answer(self, runs: Sequence[Run], sql: str, max_age_s: float) -> _Answer:
+    def _answer(self, runs: Sequence[Run], sql: str, since_s: float | None) -> _Answer:
         wanted = set(re.findall(r"\w+", sql.lower()))
         views = needed(_VIEWS, [name for name in wanted if name in _VIEWS])
         events = {view.name for view in views if view.name in EVENT_TABLES}
         asked = runs if events else ()
-        seen = [_Seen(run, run.rows.snapshot(events, max_age_s)) for run in asked]
+        seen = [_Seen(run, run.rows.snapshot(events, since_s)) for run in asked]
         hot: list[str] = []
         try:
             for view in views:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from collector.hot.hot_rows import Snapshot
 from collector.hot.run import Run
+from collector.hot.snapshot import Snapshot
 
 
 class HotNews(NamedTuple):

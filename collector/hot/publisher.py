@@ -19,11 +19,11 @@ from cascade_runtime.vocabulary.events import CollectiveDone
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from collector.hot.asking import Asking
 from collector.hot.catalog import Catalog
-from collector.hot.hot_rows import Snapshot
 from collector.hot.journal import Journal, RunRow
 from collector.hot.merge import merge_small
 from collector.hot.options import StoreOptions
 from collector.hot.run import Run
+from collector.hot.snapshot import Snapshot
 from collector.hot.writer import Writer
 from collector.storage._interface import RunDropped, StoreDown
 from collector.trace.durable import publish as write_file
@@ -100,6 +100,7 @@ class Publisher:
         crowded = self._catalog.num_hot_rows() > self._options.max_hot_rows // 2
         # First the one whose folder is behind for longest: a round over many runs takes its time.
         for run in sorted(self._catalog.all(), key=lambda run: run.flushed_commit):
+            run.rows.forget_left()
             try:
                 over = self._is_over(run)
                 packed = crowded and run.state == "hot" and run.rows.num_rows > 0

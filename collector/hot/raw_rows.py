@@ -29,7 +29,7 @@ class Raw(NamedTuple):
     body: bytes
     scan: Scan
     num_rows: int
-    completions: Completions | None = None
+    completions: Completions
 
 
 class Converted(NamedTuple):

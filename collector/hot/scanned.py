@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from collector.wire.batch import Scan
-from collector.wire.pairs_native import pair_places
+from collector.wire.pairs_native import SECRET, pair_places
 from collector.wire.scan_plan import DONE, NUMBER, Ints
 
 _DONE = NUMBER[DONE]
@@ -114,7 +114,7 @@ def paired(
     if not len(opened) or not len(done):
         return of_opened, of_done, False
     heads = np.full(1 << (2 * len(opened)).bit_length(), -1, np.int64)
-    is_twice = pair_places(rank, incarnation, seq, opened, done, heads, of_opened, of_done)
+    is_twice = pair_places(rank, incarnation, seq, opened, done, heads, of_opened, of_done, SECRET)
     return of_opened, of_done, bool(is_twice)
 
 

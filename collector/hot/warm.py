@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from collector.hot.raw_rows import Raw, convert
+from collector.hot.scanned import scan_completions
 from collector.wire.scan import scan_body
 
 
@@ -26,4 +27,4 @@ def warm_up() -> None:
     body = msgspec.msgpack.encode(records)
     scan = scan_body(body, len(records))
     assert scan is not None
-    convert([Raw(body, scan, 2)])
+    convert([Raw(body, scan, 2, scan_completions(scan))])

@@ -225,16 +225,21 @@ class EventStore(Protocol):
         """Around work on an answer that somebody waits for: what comes in gives way, but not for long."""
         ...
 
-    def query_at(self, sql: str, run_id: str, *, background: bool = False) -> tuple[pa.Table, News]:
-        """The answer as of now, and the news as of the very commit that it sees.
+    def query_at(
+        self, sql: str, run_id: str, *, background: bool = False, max_age_s: float = 0.0
+    ) -> tuple[pa.Table, News]:
+        """The answer, and the news as of the very commit that it sees.
+
+        Args:
+            sql, run_id, background, max_age_s: as in ``query``.
 
         Raises:
             NoSuchRun; BadUsage: the statement fails, or asks for no event table.
         """
         ...
 
-    def news(self, run_id: str) -> News:
-        """The run's newest rows as of now.
+    def news(self, run_id: str, *, background: bool = False) -> News:
+        """The run's newest rows as of now; ``background`` as in ``query``.
 
         Raises:
             NoSuchRun.

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import shutil
 import threading
+import time
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -182,25 +183,26 @@ class EmbeddedStore:
         self._check_open()
         runs = self._catalog.all() if run_id is None else [self._catalog.find(run_id)]
         with self._asking.reading() if background else self._asking.question():
-            return self._live_sql.query(runs, sql, max_age_s)
+            return self._live_sql.query(runs, sql, _since(max_age_s))
 
     def question(self) -> contextlib.AbstractContextManager[None]:
         """See EventStore."""
         return self._asking.question()
 
     def query_at(
-        self, sql: str, run_id: str, *, background: bool = False
+        self, sql: str, run_id: str, *, background: bool = False, max_age_s: float = 0.0
     ) -> tuple[pa.Table, HotNews]:
         """See EventStore."""
         self._check_open()
         with self._asking.reading() if background else self._asking.question():
-            return self._live_sql.query_at(self._catalog.find(run_id), sql)
+            run = self._catalog.find(run_id)
+            return self._live_sql.query_at(run, sql, _since(max_age_s))
 
-    def news(self, run_id: str) -> HotNews:
+    def news(self, run_id: str, *, background: bool = False) -> HotNews:
         """See EventStore."""
         self._check_open()
         run = self._catalog.find(run_id)
-        with self._asking.question():
+        with self._asking.reading() if background else self._asking.question():
             return HotNews(run.rows.follow(), run)
 
     def publish(self, run_id: str | None = None) -> None:
@@ -348,6 +350,11 @@ def _load(catalog: Catalog, journal: Journal, data: Path) -> int:
             where=str(data),
             hint=f"cascade recover {data}   (keeps what is damaged, says what is missing)",
         ) from error
+
+
+def _since(max_age_s: float) -> float | None:
+    """The monotonic time that an answer may be as of; None for now."""
+    return time.monotonic() - max_age_s if max_age_s > 0 else None
 
 
 def _summary(run: Run) -> RunSummary:

@@ -4,6 +4,10 @@
 Cascade.panels.state = (() => {
   const { el, replace, format, ui, throttle } = Cascade;
   const ASK_MS = 125; // at most 8 questions a second
+  // While the view follows a live run, whose rows share the server's cores with the answer: a second, and so many
+  // times what the last answer took. A walk is asked for at once.
+  const FOLLOW_MS = 1000;
+  const FOLLOW_SHARE = 5;
   const STALE_MS = 400;
   const MOST_DEBTS = 100;
   const SHOWN_CLOCK = 8;
@@ -96,6 +100,8 @@ Cascade.panels.state = (() => {
     let gone = false;
     let shown = null; // {t, cells: Map(actor -> texts)}
     let late = 0;
+    let pace = { at: -Infinity, took: 0, walks: -1 }; // of the last question
+    let later = 0;
 
     async function fetchState() {
       if (gone || !view.story) return;
@@ -104,6 +110,7 @@ Cascade.panels.state = (() => {
         return;
       }
       busy = true;
+      pace = { at: performance.now(), took: pace.took, walks: view.story.walks.length };
       late = late || setTimeout(() => { status.textContent = "updating…"; box.setAttribute("aria-busy", "true"); }, STALE_MS);
       try {
         const answer = await source.state(Math.round(view.t));
@@ -113,16 +120,27 @@ Cascade.panels.state = (() => {
         status.textContent = shown ? `showing ${format.time(shown.t, view)}: ${error.message}` : error.message;
       } finally {
         busy = false;
+        pace.took = performance.now() - pace.at;
         clearTimeout(late);
         late = 0;
         box.removeAttribute("aria-busy");
         if (again && !gone) {
           again = false;
-          ask();
+          askInTime();
         }
       }
     }
     const ask = throttle(fetchState, ASK_MS);
+
+    /** At once for a reader who moves; at its own pace for a view that follows. */
+    function askInTime() {
+      clearTimeout(later);
+      later = 0;
+      const isCalm = view.follow && shown !== null && view.story.walks.length === pace.walks;
+      const wait = isCalm ? pace.at + Math.max(FOLLOW_MS, FOLLOW_SHARE * pace.took) - performance.now() : 0;
+      if (wait > 0) later = setTimeout(ask, wait);
+      else ask();
+    }
 
     function drawTable(answer) {
       const moved = shown === null || shown.t !== answer.t_ns;
@@ -175,7 +193,7 @@ Cascade.panels.state = (() => {
       if (!view.story) return;
       picture.draw();
       drawDebts();
-      ask();
+      askInTime();
     }
 
     const drawDebts = throttle(() => { if (!gone && view.story) ui.redraw(debts, () => replace(debts, debtTable(view.story, view.t))); }, ASK_MS);
@@ -185,7 +203,7 @@ Cascade.panels.state = (() => {
     keep(view.on("clock", moved));
     keep(view.on("group", moved));
     keep(view.on("select", mark));
-    keep(() => { gone = true; ask.cancel(); drawDebts.cancel(); clearTimeout(late); });
+    keep(() => { gone = true; ask.cancel(); drawDebts.cancel(); [late, later].forEach(clearTimeout); });
     moved();
     element.append(root);
     return { destroy };

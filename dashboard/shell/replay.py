@@ -102,11 +102,13 @@ class ReplayStore:
         """Nothing comes in; see EventStore."""
         return nullcontext()
 
-    def query_at(self, sql: str, run_id: str, *, background: bool = False) -> tuple[pa.Table, News]:
+    def query_at(
+        self, sql: str, run_id: str, *, background: bool = False, max_age_s: float = 0.0
+    ) -> tuple[pa.Table, News]:
         """Refuses: no rows come that one could go on with; see EventStore."""
         self._refuse()
 
-    def news(self, run_id: str) -> News:
+    def news(self, run_id: str, *, background: bool = False) -> News:
         """Refuses: no rows come; see EventStore."""
         self._refuse()
 

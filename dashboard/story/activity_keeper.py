@@ -119,10 +119,8 @@ class ActivityKeeper:
             self._known = self._known.grown(more)
         self._place, self._open = news.place, entered.keys()
         self._partly = version
-        if (
-            _fitting(self._known) > self._known.bucket_ns
-        ):  # too many by now: all are looked at again
-            self._is_whole, self._full_at_s = False, min(self._full_at_s, now)
+        if _fitting(self._known) > self._known.bucket_ns:  # too many by now
+            self._known = self._known.coarser(_fitting(self._known))
         if self._is_whole:
             self._version = version
         return True

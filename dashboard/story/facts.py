@@ -118,7 +118,9 @@ class FactsKeeper:
         is_whole = self._judged is not None and source.is_judged_whole()
         provisional = None
         if self._judged is None and last is not None and first is not None:
-            provisional = self._waits.as_of(version, num_rows, first, last)
+            provisional = self._waits.as_of(version, num_rows, first, last, news)
+        elif self._judged is not None:
+            self._waits.forget()
         return Facts(
             source=source,
             meta=meta,

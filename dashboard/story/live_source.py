@@ -73,8 +73,7 @@ class LiveRun:
         """See RunSource."""
         if is_background():
             return self._store.query(sql, self.run_id, background=True)
-        age_s = min(MAX_AGE_S, time.monotonic() - self._news_s)
-        return self._store.query(sql, self.run_id, max_age_s=age_s)
+        return self._store.query(sql, self.run_id, max_age_s=self._age_s())
 
     def query_whole(self, sql: str) -> pa.Table:
         """See RunSource; rows come, so nothing is kept."""
@@ -82,7 +81,9 @@ class LiveRun:
 
     def query_at(self, sql: str) -> tuple[pa.Table, News]:
         """See RunSource."""
-        return self._store.query_at(sql, self.run_id, background=is_background())
+        return self._store.query_at(
+            sql, self.run_id, background=is_background(), max_age_s=self._age_s()
+        )
 
     def question(self) -> AbstractContextManager[None]:
         """See RunSource; nothing gives way to what is asked in the background."""
@@ -91,9 +92,13 @@ class LiveRun:
     def news(self) -> News:
         """See RunSource."""
         began_s = time.monotonic()
-        news = self._store.news(self.run_id)
+        news = self._store.news(self.run_id, background=is_background())
         self._news_s = began_s
         return news
+
+    def _age_s(self) -> float:
+        """How old an answer may be: it is of the last news, or of a moment after it."""
+        return min(MAX_AGE_S, time.monotonic() - self._news_s)
 
     def report(self) -> Report | None:
         """See RunSource."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dashboard.story.activity import Key, Span
+from dashboard.story.activity import Key
+from dashboard.story.activity_span import Span
 from dashboard.story.actors import Cast
 from dashboard.story.facts import Facts
 from dashboard.story.model import Silence

@@ -73,7 +73,7 @@ class RunSource(Protocol):
         ...
 
     def query_at(self, sql: str) -> tuple[pa.Table, News | None]:
-        """The same, and the news as of the rows that it saw.
+        """The answer of ``query``, and the news as of the rows that it saw.
 
         Raises:
             BadUsage, BadTrace: as ``query``.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +23,11 @@ from dashboard.tiles.rows import (
 from dashboard.tiles.source import RowSource
 
 _PIXELS = 1500
+
+AGAIN_S = 60.0
+AGAIN_SHARE = 50
+"""Between two readings of all of a run because something was laid otherwise: so many seconds, and so many
+times what one takes."""
 
 
 class Building(NamedTuple):
@@ -47,12 +54,20 @@ class Builder:
     Args:
         drawing: held while what is shown changes.
         cache: where what was built of saved traces is kept; None for the user's own folder.
+        mono_s: the clock.
     """
 
-    def __init__(self, drawing: threading.RLock, cache: Path | None) -> None:
+    def __init__(
+        self,
+        drawing: threading.RLock,
+        cache: Path | None,
+        mono_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._drawing = drawing
         self._cache = cache
+        self._mono_s = mono_s
         self._live: _Live | None = None
+        self._again_s = float("-inf")
         self._first_ns: int | None = None
         self._read: tuple[str, bool] | None = None
         self.shown = Content(0, "provisional")
@@ -65,13 +80,15 @@ class Builder:
         What is shown may count from another one: of a run that grows an earlier row may come, and
         its trace.json after its first rows.
         """
-        if self._live is None or self._first_ns is None:
+        if self._live is None:
             return self.shown.t0
-        return t0_of(source.meta(), self._first_ns)
+        if self._first_ns is None:
+            self._first_ns = first_ns(source)
+        return self.shown.t0 if self._first_ns is None else t0_of(source.meta(), self._first_ns)
 
     def is_done(self, source: RowSource) -> bool:
         """True when what is shown is all of this version."""
-        return self._read == (source.version(), source.is_judged_whole())
+        return not self._is_held() and self._read == (source.version(), source.is_judged_whole())
 
     def update(self, source: RowSource, stop: threading.Event) -> None:
         """Read what is not in yet; leaves off when ``stop`` is set.
@@ -80,7 +97,7 @@ class Builder:
             CascadeError: the rows cannot be read now.
         """
         state = (source.version(), source.is_judged_whole())
-        if state == self._read:
+        if state == self._read and not self._is_held():
             return
         if source.is_live and not state[1]:
             self._add_new(source)
@@ -89,22 +106,33 @@ class Builder:
         self._read = state
         self.building = None
 
+    def _is_held(self) -> bool:
+        """Whether more will be in the lanes in a moment, though nothing comes."""
+        return self._live is not None and self._live.content.num_held > 0
+
     def _add_new(self, source: RowSource) -> None:
-        if self._live is None:
-            first = first_ns(source)
-            if first is None:
+        live, now = self._live, self._mono_s()
+        if live is not None and live.content.is_off and now >= self._again_s:
+            live = None
+        new = NewRows(self._mono_s) if live is None else live.new
+        read = new.read(source)
+        earliest = min((int(r.wall_ns.min()) for r in read if len(r.wall_ns)), default=None)
+        if live is None:
+            # Drawing shifts times: any moment near the run's begin will do to count from.
+            begin = first_ns(source) if earliest is None else earliest
+            if begin is None:
                 return
-            content = Content(t0_of(source.meta(), first), "provisional")
-            self._first_ns = first
-            self._live = _Live(NewRows(), content)
-        rows = self._live.new.read(source)
-        if len(rows.wall_ns):
-            earliest = int(rows.wall_ns.min())
-            self._first_ns = min(self._first_ns or earliest, earliest)
+            live = _Live(new, Content(begin, "provisional"))
+            took = self._mono_s() - now
+            self._again_s = self._mono_s() + max(AGAIN_S, AGAIN_SHARE * took)
+        if earliest is not None and self._first_ns is not None:
+            self._first_ns = min(self._first_ns, earliest)
         with self._drawing:
-            self._live.content.add(rows)
-            if len(rows.what) or self.shown is not self._live.content:
-                self.shown = self._live.content
+            num_laid = live.content.num_laid
+            live.content.add(read.rows, read.waiting, self._mono_s())
+            is_other = self.shown is not live.content or live.content.num_laid != num_laid
+            self._live, self.shown = live, live.content
+            if len(read.rows.what) or is_other:
                 self.generation += 1
 
     def _whole(self, source: RowSource, *, judged: bool, stop: threading.Event) -> bool:

@@ -39,8 +39,29 @@ class Content:
         self.upto_ns = 0
         self._provisional = Provisional(t0)
 
-    def add(self, rows: Rows) -> None:
-        """Add rows of the event tables."""
+    @property
+    def num_held(self) -> int:
+        """Collectives that will be in the lanes in a moment, though nothing more comes."""
+        return self._provisional.num_held
+
+    @property
+    def num_laid(self) -> int:
+        """Members of collectives that are in the lanes; of a run that is not judged."""
+        return self._provisional.num_laid
+
+    @property
+    def is_off(self) -> bool:
+        """What is known now would be drawn otherwise: all must be read again."""
+        return self._provisional.is_off
+
+    def add(self, rows: Rows, waiting: Rows | None = None, now_s: float = 0.0) -> None:
+        """Add rows of the event tables.
+
+        Args:
+            rows: of a run that grows, less collectives that have not completed.
+            waiting: of a run that grows, all of those.
+            now_s: the clock, for those.
+        """
         actors = rows.only(ACTORS)
         self.agents.update(actors.rank[actors.kind == 1].tolist())
         self.ranks.update(actors.rank[actors.kind != 1].tolist())
@@ -55,9 +76,12 @@ class Content:
         if self.kind == "provisional":
             entered = rows.only(COLLECTIVES)
             self.ranks.update(np.unique(entered.rank).tolist())
-            self._provisional.add(self.waits, entered, rows.only(GROUPS))
-        if len(rows.wall_ns):
-            self.upto_ns = max(self.upto_ns, int(rows.wall_ns.max()) - self.t0)
+            if waiting is not None:
+                self.ranks.update(np.unique(waiting.rank).tolist())
+            self._provisional.add(self.waits, entered, rows.only(GROUPS), waiting, now_s)
+        for some in (rows, waiting):
+            if some is not None and len(some.wall_ns):
+                self.upto_ns = max(self.upto_ns, int(some.wall_ns.max()) - self.t0)
 
     def add_judged(self, waits: Any) -> None:
         """Add a part of ``rows.judged_parts``."""

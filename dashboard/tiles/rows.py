@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from analyzer.instances import N_TO_N, N_TO_ONE, ONE_TO_N
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from cascade_runtime.vocabulary.trace_meta import TraceMeta
+from collector.storage._interface import News
 from dashboard.tiles.edges_native import Ints
 from dashboard.tiles.source import RowSource
 
@@ -27,7 +28,8 @@ ROWS_A_PART = 2_000_000
 """Of a saved run that are read at a time."""
 
 HOUR_NS = 3600 * 10**9
-_NONE = -1
+NONE = -1
+"""A number that is null."""
 
 
 def _listed(words: frozenset[str]) -> str:
@@ -75,6 +77,16 @@ class Rows(NamedTuple):
         """The rows of one table."""
         return self.where(self.what == what)
 
+    def and_all(self, others: Iterable[Rows]) -> Rows:
+        """These rows and those."""
+        every = [self, *others]
+        columns: dict[str, Any] = {
+            name: np.concatenate([getattr(rows, name) for rows in every])
+            for name in self._fields[:-1]
+        }
+        chunks = [chunk for rows in every for chunk in _chunks(rows.comm)]
+        return Rows(**columns, comm=pa.chunked_array(chunks, pa.string()).combine_chunks())
+
     def where(self, keep: npt.NDArray[np.bool_]) -> Rows:
         """Some of the rows."""
         some: dict[str, Any] = {name: getattr(self, name)[keep] for name in self._fields[:-1]}
@@ -85,8 +97,12 @@ UNKNOWN = np.iinfo(np.int64).min
 """A time that is null."""
 
 
-def _statement(tables: list[str]) -> str:
-    return " UNION ALL BY NAME ".join(_PARTS[table] for table in tables)
+def _chunks(words: Any) -> list[Any]:
+    return list(words.chunks) if isinstance(words, pa.ChunkedArray) else [words]
+
+
+def _statement(parts: list[str]) -> str:
+    return " UNION ALL BY NAME ".join(parts)
 
 
 def _rows(answer: Any) -> Rows:
@@ -94,14 +110,18 @@ def _rows(answer: Any) -> Rows:
         found: Ints = pc.fill_null(answer[name], null).to_numpy().astype(np.int64)
         return found
 
-    columns: dict[str, Any] = {name: ints(name, _NONE) for name in Rows._fields[:8]}
+    columns: dict[str, Any] = {name: ints(name, NONE) for name in Rows._fields[:8]}
     columns |= {name: ints(name, int(UNKNOWN)) for name in ("begin_ns", "end_ns")}
     columns["value"] = pc.fill_null(answer["value"], np.nan).to_numpy()
     return Rows(**columns, comm=answer["comm_id"].combine_chunks())
 
 
-def rows_beyond(source: RowSource, seen: Iterable[tuple[int, int, int]], since: int | None) -> Rows:
-    """The rows of a run beyond those that were read.
+def rows_beyond(
+    source: RowSource, seen: Iterable[tuple[int, int, int]], since: int | None
+) -> tuple[Rows, News]:
+    """The rows of a run that grows beyond those that were read, and the news as of them.
+
+    Collectives that have not completed are in the news alone.
 
     Args:
         source: the run.
@@ -110,14 +130,26 @@ def rows_beyond(source: RowSource, seen: Iterable[tuple[int, int, int]], since: 
     """
     values = ", ".join(f"({r}, {i}, {s})" for r, i, s in seen) or "(-1, -1, -1)"
     bound = "" if since is None else f" AND wall_ns >= {since}"
-    return _rows(
-        source.query(
-            f"WITH seen(rank, incarnation, upto) AS (VALUES {values}), "  # noqa: S608
-            f"r AS ({_statement(list(_PARTS))}) SELECT {_COLUMNS} FROM r LEFT JOIN seen AS s "
-            "ON r.rank = s.rank AND r.incarnation = s.incarnation "
-            f"WHERE seq > coalesce(upto, -1){bound}"
-        )
+    parts = _PARTS | {"collectives": f"{_PARTS['collectives']} WHERE {_CLOSED}"}
+    answer, news = source.query_at(
+        f"WITH seen(rank, incarnation, upto) AS (VALUES {values}), "  # noqa: S608
+        f"r AS ({_statement(list(parts.values()))}) SELECT {_COLUMNS} FROM r LEFT JOIN seen AS s "
+        "ON r.rank = s.rank AND r.incarnation = s.incarnation "
+        f"WHERE seq > coalesce(upto, -1){bound}"
     )
+    assert news is not None  # rows come
+    rows, lost = _rows(answer), news.open()
+    lost = lost.filter(pc.is_null(lost["completed"]))
+    if lost.num_rows:  # open, though no column says so
+        names = ("rank", "incarnation", "seq")
+        keys = set(zip(*(lost[name].to_pylist() for name in names), strict=True))
+        mine = zip(*(getattr(rows, name).tolist() for name in names), strict=True)
+        rows = rows.where(np.fromiter((key not in keys for key in mine), np.bool_))
+    return rows, news
+
+
+_CLOSED = "(done_seq IS NOT NULL OR completed IS DISTINCT FROM false)"
+"""Of a live run: what is at an end, as far as the row says."""
 
 
 def parts_of_saved(source: RowSource, *, collectives: bool) -> Iterator[tuple[float, Rows]]:
@@ -141,7 +173,7 @@ def parts_of_saved(source: RowSource, *, collectives: bool) -> Iterator[tuple[fl
         return
     num_parts = -(-num // ROWS_A_PART)
     cuts = [first + (last + 1 - first) * i // num_parts for i in range(num_parts + 1)]
-    union = f"{_statement(tables)} UNION ALL BY NAME {_nulls('false')}"
+    union = f"{_statement([_PARTS[table] for table in tables])} UNION ALL BY NAME {_nulls('false')}"
     for i, (a, b) in enumerate(pairwise(cuts)):
         inside = f"wall_ns >= {a} AND wall_ns < {b}"
         sql = f"SELECT {_COLUMNS} FROM ({union}) AS r WHERE {inside}"  # noqa: S608

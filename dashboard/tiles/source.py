@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from cascade_runtime.vocabulary.trace_meta import TraceMeta
+from collector.storage._interface import News
 
 
 class RowSource(Protocol):
@@ -27,6 +28,14 @@ class RowSource(Protocol):
 
     def query(self, sql: str) -> Any:
         """A pyarrow.Table: trusted SQL over the run's tables."""
+        ...
+
+    def query_at(self, sql: str) -> tuple[Any, News | None]:
+        """The same, and the news as of the rows that it saw: those of the last ``news``, or of later."""
+        ...
+
+    def news(self) -> News | None:
+        """The newest rows, for whoever keeps what was read; None where no rows come any more."""
         ...
 
     def marks(self) -> dict[tuple[int, int], int] | None:

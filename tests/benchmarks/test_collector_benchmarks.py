@@ -18,9 +18,10 @@ from benchmarks import (
     crash_safety,
     ingest,
     ingest_connections,
+    live_lag,
 )
 from benchmarks import reads_during_ingest as reads
-from benchmarks._asking import Asked
+from benchmarks._asking import Asked, Asker
 from benchmarks._load import Failed, Queue, Sent, closed_loop
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from collector.wire.batch import ARROW, MSGPACK, NDJSON
@@ -335,6 +336,36 @@ def test_reads_are_judged_by_the_dashboards_path():
 def test_reads_without_load_are_void():
     result = reads.judge({"query": asked(1.0, load_was_on=False), "/v1/sql": asked(1.0)})
     assert not result.holds and result.notes[-1].startswith("void")
+
+
+@pytest.mark.parametrize("empty", ["query", "/v1/sql"])
+def test_reads_without_an_answer_are_void(empty):
+    nothing = [reads.Round(sent=Sent(num_rows=0, seconds=0.0, end=10.0))]
+    result = reads.judge({"query": asked(1.0), "/v1/sql": asked(1.0)} | {empty: nothing})
+    assert not result.holds and result.notes[-1].startswith("void")
+    assert result.figure["p95"] == (None if empty == "query" else 1.0)
+    assert result.against["/v1/sql p95"] == (1.0 if empty == "query" else None)
+
+
+def test_a_round_of_reads_without_an_answer_is_in_no_spread():
+    nothing = [reads.Round(sent=Sent(num_rows=1000, seconds=1.0, end=10.0))]
+    result = reads.judge({"query": asked(1.0) + nothing, "/v1/sql": asked(1.0)})
+    assert not result.holds and result.spread == {"p95": [1.0]} and result.figure["p95"] == 1.0
+
+
+def test_questions_are_asked_once_however_short_the_time():
+    for _ in range(5):
+        assert Asker(lambda sql: 7, [("a", "SELECT 1")]).stop()[0].num_rows == 7
+
+
+def test_live_lag_without_marked_rows_is_void():
+    sent = Sent(num_rows=1000, seconds=1.0)
+    one, nothing = live_lag.Round([0.5], sent), live_lag.Round([], sent)
+    assert live_lag.judge([one]).holds and live_lag.judge([one]).figure["p95"] == 0.5
+    for rounds in ([nothing], [one, nothing], [live_lag.Round([0.5], sent, load_was_on=False)]):
+        result = live_lag.judge(rounds)
+        assert not result.holds and result.notes[-1].startswith("void")
+    assert live_lag.judge([nothing]).figure["p95"] is None
 
 
 # ---- crash safety --------------------------------------------------------------------------------

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import random
 import threading
 import time
+import weakref
 from contextlib import suppress
 
 import duckdb
@@ -14,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cascade_runtime.vocabulary.errors import BadUsage
-from collector.hot import converter, hot_rows
+from collector.hot import converter, hot_rows, left_rows
 from collector.hot.asking import Asking
 from collector.hot.open_rows import OpenRows
 from collector.schema.arrow import arrow_schema
@@ -206,14 +208,33 @@ def test_rows_that_were_sealed_are_at_hand_for_a_follower_for_a_while(
     assert "steps" not in hot(store).snapshot().tables
     (rows,) = store.news(RUN).after(place, "steps")
     assert rows["seq"].to_pylist() == list(range(10, 20))
-    monkeypatch.setattr(hot_rows, "LEFT_S", 0.0)
+    monkeypatch.setattr(left_rows, "LEFT_S", 0.0)
     assert store.news(RUN).after(place, "steps") is None  # whoever follows asks for all of them
-    assert not hot(store)._left
-    monkeypatch.setattr(hot_rows, "FOLLOWED_S", 0.0)
+    assert not hot(store)._left.tables()
+    monkeypatch.setattr(left_rows, "FOLLOWED_S", 0.0)
     send(store, *steps(20, 29))
     store.publish()
-    assert not hot(store)._left  # nobody follows: nothing is kept
+    assert not hot(store)._left.tables()  # nobody follows: nothing is kept
     check(store, steps(0, 29))
+
+
+def test_sealed_rows_are_counted_and_do_not_outlive_the_last_follower(
+    embedded, by_hand, monkeypatch
+):
+    store = embedded(segment_rows=1)
+    send(store, *steps(0, 9))
+    store.news(RUN)
+    send(store, *steps(10, 19))
+    store.publish()
+    store.news(RUN)
+    gone = weakref.ref(hot(store)._kept.snapshot.left["steps"][0])
+    assert hot(store).num_rows == 0 and hot(store).num_bytes >= gone().nbytes > 0
+    monkeypatch.setattr(left_rows, "LEFT_S", 0.0)
+    monkeypatch.setattr(hot_rows, "LEFT_S", 0.0)
+    store._publisher.publish_all()  # as it does all the time, and nothing came
+    gc.collect()
+    assert gone() is None and hot(store).num_bytes == 0
+    check(store, steps(0, 19))
 
 
 def test_open_rows_follow_their_list():

@@ -13,6 +13,7 @@ from cascade_runtime.vocabulary.events import CollectiveDone, Collectives, Gaps,
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from collector.doorway import joined
 from collector.hot.raw_rows import Raw, convert
+from collector.hot.scanned import scan_completions
 from collector.schema.rows import events_to_table, table_to_events
 from collector.schema.words import NARROWED, breaks_words
 from collector.wire.records import LEAST_SCANNED, array_length, decode_msgpack, encode_msgpack
@@ -60,7 +61,8 @@ def test_any_records_give_the_codec_s_rows(rows: list[Record]) -> None:
     assert not [r for r in mine if type(r) in NARROWED and breaks_words(r)]
     assert [TABLES[k] for k in scan.kinds] == [str(r.__struct_config__.tag) for r in mine]
     assert scan.opens.tolist() == [is_open(row) for row in mine]
-    assert rows_of(convert([Raw(body, scan, len(mine))])) == sorted(map(repr, mine))
+    batch = Raw(body, scan, len(mine), scan_completions(scan))
+    assert rows_of(convert([batch])) == sorted(map(repr, mine))
 
 
 def test_real_records_are_all_vouched_for_and_equal() -> None:
@@ -71,7 +73,7 @@ def test_real_records_are_all_vouched_for_and_equal() -> None:
         body = encode_msgpack(part)
         scan = scanned(body, len(part))
         assert scan is not None
-        batches.append(Raw(body, scan, len(part)))
+        batches.append(Raw(body, scan, len(part), scan_completions(scan)))
     converted = convert(batches)
     for name in {str(row.__struct_config__.tag) for row in rows} & FLAT:
         mine = [r for r in rows if r.__struct_config__.tag == name and not is_open(r)]
@@ -112,7 +114,7 @@ def test_completions_join_as_one_by_one(seed: int) -> None:
         body = encode_msgpack(part)
         scan = scanned(body, len(part))
         assert scan is not None
-        batches.append(Raw(body, scan, len(part)))
+        batches.append(Raw(body, scan, len(part), scan_completions(scan)))
     converted = convert(batches)
     assert rows_of(converted) == sorted(map(repr, want))
     assert all(is_open(row) for row in converted.entered)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 pytestmark = pytest.mark.browser
@@ -100,3 +102,48 @@ def test_a_rank_is_chosen_from_the_table(act, kill_one):
     a.page.locator('tr[data-rank="1"]').get_by_role("button").click()
     assert a.view("sel") == "rank:1"
     assert a.page.locator('tr[data-rank="1"]').get_attribute("aria-current") == "true"
+
+
+FOLLOWED = """async () => {
+  const { view, asked } = stage;
+  const from = asked.length;
+  view.set({ follow: true });
+  const begun = view.t1 - 2e9;
+  for (let i = 1; i <= 20; i += 1) {
+    view.set({ t: begun + i * 1e7 });
+    await new Promise((done) => setTimeout(done, 30));
+  }
+  return asked.slice(from).filter((one) => one[0] === "state").length;
+}"""
+WALKED = """async () => {
+  const { view, asked } = stage;
+  view.set({ follow: true, t: view.t + 1e6 });
+  const { story } = view, from = asked.length, waits = [], right = window.setTimeout;
+  window.setTimeout = (what, ms) => (waits.push(ms), right(what, ms));
+  view.set({ story: { ...story, walks: [...story.walks, story.walks[0]] }, t: view.t + 1e6 });
+  while (!asked.slice(from).some((one) => one[0] === "state")) {
+    await new Promise((done) => right(done, 5));
+  }
+  window.setTimeout = right;
+  return waits;
+}"""
+
+
+def test_a_view_that_follows_asks_at_its_own_pace_and_ends_at_the_newest_moment(act, kill_one):
+    a = act(kill_one)
+    at(a, a.view("t1") - 2_000_000_000)
+    a.wait("() => document.querySelector('tr[data-rank]')")
+    begun = time.monotonic()
+    num_asked = a.page.evaluate(FOLLOWED)
+    assert num_asked <= 2 + (time.monotonic() - begun)  # seconds: a busy machine takes longer
+    a.page.wait_for_function(
+        "() => stage.asked.filter((x) => x[0] === 'state').at(-1)[1] === Math.round(stage.view.t)"
+    )
+
+
+def test_a_walk_is_asked_for_at_once_by_a_view_that_follows(act, kill_one):
+    a = act(kill_one)
+    at(a, a.view("t1") - 2_000_000_000)
+    a.wait("() => document.querySelector('tr[data-rank]')")
+    waits = a.page.evaluate(WALKED)
+    assert waits and max(waits) <= 400  # the panel's own pace is a second

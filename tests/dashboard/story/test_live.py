@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
-from collector.hot import hot_rows
+from collector.hot import left_rows
 from collector.hot.options import StoreOptions
 from collector.schema.rows import table_to_events
 from collector.storage._interface import NoSuchRun
@@ -182,7 +182,7 @@ def test_a_late_spool_and_the_first_row_of_a_table_are_seen_though_nothing_more_
     Rows that are not at hand any more are looked for by quick looks, which leave some out.
     """
     if not at_hand:
-        monkeypatch.setattr(hot_rows, "FOLLOWED_S", 0.0)
+        monkeypatch.setattr(left_rows, "FOLLOWED_S", 0.0)
     meta, rows = rows_of("kill-one")
     late = [r for r in rows if r.rank == 2]
     others = [r for r in rows if r.rank != 2 and type(r).__name__ != "Debt"]

@@ -58,6 +58,27 @@ def compute(rank, seq, start, end):
     return Compute(*_leading(rank, seq, start), start_ns=T0 + start, end_ns=T0 + end)
 
 
+class LocalNews:
+    """The news of rows in a list."""
+
+    def __init__(self, rows):
+        self._rows = {name: [] for name in [*EVENT_TABLES, "open"]}
+        for row in rows:
+            name = _NAMES[type(row)]
+            is_open = name == "collectives" and row.done_seq is None and not row.completed
+            self._rows["open" if is_open else name].append(row)
+
+    @property
+    def place(self):
+        return {name: len(self._rows[name]) for name in EVENT_TABLES}
+
+    def after(self, place, table):
+        return [events_to_table(table, self._rows[table][place.get(table, 0) :])]
+
+    def open(self):
+        return events_to_table("collectives", self._rows["open"])
+
+
 class LocalRun:
     """A run whose rows are in a list; ``results`` hold an analysis when ``judged`` is set."""
 
@@ -81,6 +102,12 @@ class LocalRun:
 
     def is_judged_whole(self):
         return self.judged
+
+    def query_at(self, sql):
+        return self.query(sql), self.news()
+
+    def news(self):
+        return LocalNews(self.rows) if self.is_live else None
 
     def query(self, sql):
         self.num_queries += 1
