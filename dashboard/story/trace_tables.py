@@ -101,7 +101,9 @@ class TraceTables:
         found: set[str] = set()
         for name in EVENT_TABLES:
             for file in self._files(name):
-                found.update(read_file(file, file.name, name, ["run_id"])["run_id"].unique().to_pylist())
+                found.update(
+                    read_file(file, file.name, name, ["run_id"])["run_id"].unique().to_pylist()
+                )
         return found - {self._folder.meta.run_id}
 
     def set_results(self, results: Mapping[str, pa.Table]) -> None:

@@ -180,7 +180,10 @@ class Stub:
                 route.fulfill(status=304)
             else:
                 rest = {n: part for n, part in told.items() if n not in ("regimes", "walks")}
-                walks = msgspec.convert(told["walks"], list[Walk])
+                walks = [
+                    msgspec.convert({"id": f"{one['group']}:{one['epoch']}"} | one, Walk)
+                    for one in told["walks"]
+                ]
                 body = framed(rest, Regimes(**told["regimes"]), walks)
                 route.fulfill(body=body, content_type="application/octet-stream")
         elif what == "pulse":

@@ -40,3 +40,14 @@ def test_a_look_that_fails_is_told_and_the_next_one_is_taken(caplog):
     assert looks.begin(lambda: done.append(1), lambda: told.append("again"))
     ended(looks)
     assert (told, done, looks.generation) == (["failed"], [1], 2)
+
+
+def test_a_look_is_waited_for_so_long_at_most():
+    looks, go_on, ended = BackgroundLook("a-look", "a run"), threading.Event(), []
+    looks.wait(0)  # there is none yet
+    assert looks.begin(lambda: ended.append(go_on.wait(WAIT_S)), go_on.clear)
+    looks.wait(0)
+    assert looks.is_going_on
+    go_on.set()
+    looks.wait(WAIT_S)
+    assert (looks.is_going_on, looks.generation, ended) == (False, 1, [True])
