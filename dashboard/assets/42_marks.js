@@ -163,6 +163,10 @@ Cascade.lanes.MarksLane = (() => {
 
     note() {
       const { story } = this.timeline;
+      const { num_violations = 0 } = story.verdict;
+      if (num_violations > story.violations.length) {
+        return `showing the first ${Cascade.format.count(story.violations.length)} of ${Cascade.plural(num_violations, "violation")}`;
+      }
       const total = story.num_marks ?? story.marks.length;
       return total > story.marks.length
         ? `showing ${Cascade.format.count(story.marks.length)} of ${Cascade.format.count(total)}` : "";

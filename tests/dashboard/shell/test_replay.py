@@ -142,7 +142,8 @@ def test_rows_of_another_run_are_told_before_anything_is_served(copied, capsys):
     assert repr(meta["run_id"]) in said and "trace.json" in said
 
 
-def test_what_is_damaged_meanwhile_is_told_on_a_page(copied, tmp_path):
+def test_what_is_damaged_meanwhile_is_told_on_a_page(copied, tmp_path, monkeypatch):
+    monkeypatch.setenv("CASCADE_CACHE", str(tmp_path / "cache"))  # nothing is known of it yet
     with contextlib.closing(sources_of_trace(copied)) as sources:
         name = cut_off(copied)
         store, sql = ReplayStore(sources.only), ReplaySql(copied, sources.only)
