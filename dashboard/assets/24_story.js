@@ -1,4 +1,4 @@
-/* Cascade.decodeStory: a story whose regimes are bytes (dashboard/story/packed_story.py). */
+/* Cascade.decodeStory: a story whose regimes are bytes, and whose lists of ranks are told once (packed_story.py). */
 "use strict";
 
 Cascade.decodeStory = (() => {
@@ -22,12 +22,19 @@ Cascade.decodeStory = (() => {
     return { groups, chains, start_ns: since, end_ns: length, epoch, regime };
   }
 
+  /** Walks with their ranks; those who have the same share one list. */
+  function walks({ lists, walks: told }) {
+    return told.map((walk) => ({
+      ...walk, members: lists[walk.members], missing: lists[walk.missing], cohorts: walk.cohorts.map((place) => lists[place]),
+    }));
+  }
+
   /** Body of the story route -> the story. Throws Problem on a torn one. */
   return function decodeStory(buffer) {
     try {
       const size = new DataView(buffer).getUint32(0, true);
       const head = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, size)));
-      return { ...head.story, regimes: regimes(buffer, 4 + size, head.regimes) };
+      return { ...head.story, walks: walks(head), regimes: regimes(buffer, 4 + size, head.regimes) };
     } catch {
       throw new Cascade.Problem("bad", "the server sent a story that cannot be read; reload the page");
     }

@@ -3,6 +3,19 @@
 
 Cascade.ServerSource = (() => {
   const PATIENCE_MS = 15000;
+  const MOST_NS = Number.MAX_SAFE_INTEGER; // clocks of a trace may be torn: no question goes beyond what is answered
+
+  const ns = (t) => Math.round(Cascade.clamp(t, -MOST_NS, MOST_NS));
+
+  /** What the server says of itself: what happened, where, what to do; "" where it says nothing. */
+  async function said(answer) {
+    try {
+      const { message, where, hint } = (await answer.json()).error;
+      return [message, where && ` (${where})`, hint && `: ${hint}`].filter(Boolean).join("");
+    } catch {
+      return "";
+    }
+  }
 
   /** Body of the tile route -> {a, b, w, version, upto_ns, source, building, layers: {lane: layer}}.
    * layer: {rows, cols, code, peers, data: Uint8Array of rows x cols}; peers: how many times its own time a full
@@ -62,8 +75,9 @@ Cascade.ServerSource = (() => {
       if (answer.status === 404) {
         throw new Cascade.Problem("not_found", `there is no run ${this.run_id} here: choose one on the Runs page`);
       }
-      if (answer.status >= 500) throw new Cascade.Problem("gone", `the collector answers ${answer.status}`);
-      throw new Cascade.Problem("bad", `the collector refused the question (${answer.status})`);
+      const why = await said(answer);
+      if (answer.status >= 500) throw new Cascade.Problem("gone", `the collector answers ${answer.status}${why && `, ${why}`}`);
+      throw new Cascade.Problem("bad", why || `the collector refused the question (${answer.status})`);
     }
 
     /** The story; the very object of last time when nothing changed. soon: null where it takes long to tell. */
@@ -86,21 +100,21 @@ Cascade.ServerSource = (() => {
     }
 
     async state(t) {
-      return (await this.ask("state", { t: Math.round(t) })).json();
+      return (await this.ask("state", { t: ns(t) })).json();
     }
 
     /** Arrays behind the busy lanes for [a, b] in w pixels; lanes: names; ranks: list or null (all). */
     async tile(a, b, w, lanes, ranks, { signal } = {}) {
       const parameters = {
         t0: this.t0 || null, // a live run's may move, and what was asked for then lies elsewhere
-        a: Math.round(a), b: Math.round(b), w, lanes: lanes.join(","), ranks: ranks ? ranges(ranks) : null,
+        a: ns(a), b: ns(b), w, lanes: lanes.join(","), ranks: ranks ? ranges(ranks) : null,
       };
       return decodeTile(await (await this.ask("tile", parameters, { signal })).arrayBuffer());
     }
 
     /** Exact numbers of a window; regimes are those of one group. */
     async window(a, b, { signal, group } = {}) {
-      return (await this.ask("window", { a: Math.round(a), b: Math.round(b), group }, { signal })).json();
+      return (await this.ask("window", { a: ns(a), b: ns(b), group }, { signal })).json();
     }
   }
 

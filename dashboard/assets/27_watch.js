@@ -1,7 +1,8 @@
 /* Cascade.watch(source, view): asks the source and keeps view.story, view.pulse and view.problem right.
  *
- * Live: pulse and story 4 times a second; when there is something new, the story is waited for at the server and
- * asked for again at once. A hidden page asks nothing.
+ * Live: pulse and story are asked for together, and the round is over when both are there. The server holds the
+ * story back until there is a new one, half a second at most, so that is how often the pulse comes. After a new
+ * story the next round begins at once, else a quarter of a second later. A hidden page asks nothing.
  * Ended: now and then while something is still being worked out, then never again. Offline: once.
  * One watcher per view: a second call gives the first one back.
  */

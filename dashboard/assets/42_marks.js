@@ -20,6 +20,22 @@ Cascade.lanes.MarksLane = (() => {
     join(c, x, y) { c.arc(x, y, 6, 0, Math.PI * 2); },
   };
 
+  const sorted = new WeakMap(); // story -> its marks, the worst first
+  const walks = new WeakMap(); // story -> Map of epoch -> its walks
+
+  function worstFirst(story) {
+    if (!sorted.has(story)) {
+      sorted.set(story, [...story.marks].sort((x, y) => (RANK_OF[x.severity] ?? 2) - (RANK_OF[y.severity] ?? 2)
+        || ORDER.indexOf(x.kind) - ORDER.indexOf(y.kind) || x.at_ns - y.at_ns));
+    }
+    return sorted.get(story);
+  }
+
+  function walksOf(story, epoch) {
+    if (!walks.has(story)) walks.set(story, Map.groupBy(story.walks, (walk) => walk.epoch));
+    return walks.get(story).get(epoch) || [];
+  }
+
   function polygon(context, points) {
     points.forEach(([x, y], i) => (i ? context.lineTo(x, y) : context.moveTo(x, y)));
     context.closePath();
@@ -40,11 +56,9 @@ Cascade.lanes.MarksLane = (() => {
     cells() {
       const { timeline } = this;
       const { view, story } = timeline;
-      const marks = story.marks.filter((mark) => mark.at_ns >= view.a && mark.at_ns <= view.b);
-      marks.sort((x, y) => (RANK_OF[x.severity] ?? 2) - (RANK_OF[y.severity] ?? 2)
-        || ORDER.indexOf(x.kind) - ORDER.indexOf(y.kind) || x.at_ns - y.at_ns);
       const cells = [];
-      for (const mark of marks) {
+      for (const mark of worstFirst(story)) {
+        if (mark.at_ns < view.a || mark.at_ns > view.b) continue;
         const x = timeline.x(mark.at_ns);
         const near = cells.filter((cell) => Math.abs(cell.x - x) < ROOM);
         if (near.length) near.reduce((one, two) => (Math.abs(two.x - x) < Math.abs(one.x - x) ? two : one)).marks.push(mark);
@@ -128,9 +142,9 @@ Cascade.lanes.MarksLane = (() => {
 
     walkOf(mark) {
       const { story } = this.timeline;
-      return story.walks.find((walk) => walk.epoch === mark.epoch && walk.at_ns === mark.at_ns && walk.sentence === mark.sentence)
-        || story.walks.find((walk) => walk.epoch === mark.epoch && walk.at_ns === mark.at_ns)
-        || story.walks.find((walk) => walk.epoch === mark.epoch) || null;
+      const found = walksOf(story, mark.epoch);
+      return found.find((walk) => walk.at_ns === mark.at_ns && walk.sentence === mark.sentence)
+        || found.find((walk) => walk.at_ns === mark.at_ns) || found[0] || null;
     }
 
     /** What selecting a mark selects. */
@@ -149,6 +163,10 @@ Cascade.lanes.MarksLane = (() => {
 
     note() {
       const { story } = this.timeline;
+      const { num_violations = 0 } = story.verdict;
+      if (num_violations > story.violations.length) {
+        return `showing the first ${Cascade.format.count(story.violations.length)} of ${Cascade.plural(num_violations, "violation")}`;
+      }
       const total = story.num_marks ?? story.marks.length;
       return total > story.marks.length
         ? `showing ${Cascade.format.count(story.marks.length)} of ${Cascade.format.count(total)}` : "";

@@ -1,20 +1,25 @@
 /* Tiles: arrays from the source behind the busy lanes. What is at hand is drawn at once, stretched; the
- * sharp one replaces it. One question in flight, the latest wins; neighbours are fetched when idle. */
+ * sharp one replaces it. One question in flight, the latest wins. Whoever took a step (a turn of the wheel, a
+ * key) may take the same again, so that one's tile is fetched next; neighbours are fetched when idle. */
 "use strict";
 
 Cascade.Tiles = class Tiles {
   static KEPT = 40;
   static KEPT_BYTES = 16e6;
   static IDLE_MS = 400; // the server draws one window at a time, and neighbours are not to be in the way
+  static STEP_MS = 20; // what was waited for is on screen first
+  static SAME = 0.01; // of a pixel: windows that differ by less are one picture
 
-  /** changed(): called when there is something new to draw. */
-  constructor(source, changed) {
-    Object.assign(this, { source, changed, kept: [], asking: null, wanted: null, version: "", failed: false, idle: 0, stopped: false });
+  /** changed(): called when there is something new to draw. fit(a, b): that window as the view would show it. */
+  constructor(source, changed, fit = (a, b) => [a, b]) {
+    Object.assign(this, {
+      source, changed, fit, kept: [], asking: null, wanted: null, before: null, version: "", failed: false, idle: 0, step: 0, stopped: false,
+    });
   }
 
   stop() {
     this.stopped = true;
-    clearTimeout(this.idle);
+    this.rest();
     if (this.asking) this.asking.abort.abort();
   }
 
@@ -23,23 +28,41 @@ Cascade.Tiles = class Tiles {
     const t0 = this.source.t0 || "";
     if (t0 !== this.t0) this.kept = []; // they count from another moment
     this.t0 = t0;
-    const wanted = { a: Math.round(a), b: Math.round(b), w, lanes, ranks, version };
-    wanted.key = JSON.stringify([wanted.a, wanted.b, w, lanes, ranks, version, t0]);
-    if (this.wanted && this.wanted.key === wanted.key) return;
+    const last = this.wanted;
+    const wanted = this.question(a, b, { w, lanes, ranks, version });
+    if (last && last.a === wanted.a && last.b === wanted.b && last.how === wanted.how) return;
+    if (last && (last.a !== wanted.a || last.b !== wanted.b)) this.before = last;
     this.wanted = wanted;
-    this.seen = { a, b };
-    clearTimeout(this.idle);
-    if (this.asking && this.asking.ahead) this.asking.abort.abort(); // for a neighbour that is none any more
+    this.rest();
+    // What is fetched for nobody is dropped, unless it is what is looked at now.
+    if (this.asking && this.asking.ahead && !this.isOf(this.asking.question)) this.asking.abort.abort();
     this.next();
   }
 
+  question(a, b, { w, lanes, ranks, version }) {
+    return { a: Math.round(a), b: Math.round(b), w, lanes, ranks, version, how: JSON.stringify([w, lanes, ranks, version, this.t0]) };
+  }
+
+  /** Whether a question is for this very window. */
+  isOf({ a, b, how }, wanted = this.wanted) {
+    const near = ((wanted.b - wanted.a) / wanted.w) * Tiles.SAME;
+    return how === wanted.how && Math.abs(a - wanted.a) <= near && Math.abs(b - wanted.b) <= near;
+  }
+
   sharp() {
-    return this.kept.find((tile) => tile.key === this.wanted.key);
+    return this.kept.find((tile) => this.isOf(tile.question));
+  }
+
+  rest() {
+    clearTimeout(this.idle);
+    clearTimeout(this.step);
   }
 
   async next() {
     if (this.stopped || this.asking || !this.wanted || !this.wanted.lanes.length) return;
     if (this.sharp()) {
+      this.rest();
+      this.step = setTimeout(() => this.prefetchStep(), Tiles.STEP_MS);
       this.idle = setTimeout(() => this.prefetch(), Tiles.IDLE_MS);
       return;
     }
@@ -50,17 +73,19 @@ Cascade.Tiles = class Tiles {
   }
 
   /** ahead: nobody waits for it. */
-  async ask({ a, b, w, lanes, ranks, version, key }, ahead = false) {
+  async ask(question, ahead = false) {
     const { t0 } = this;
-    const asking = { key, ahead, abort: new AbortController() };
+    const { a, b, w, lanes, ranks, version } = question;
+    const asking = { question, ahead, abort: new AbortController() };
     this.asking = asking;
     try {
       const tile = await this.source.tile(a, b, w, lanes, ranks, { signal: asking.abort.signal });
       if (this.stopped) return;
       this.failed = false;
       if (t0 !== this.t0) return;
-      this.keep({ ...tile, key, asked: version });
-      if (!ahead || !this.sharp()) this.changed();
+      const hadIt = this.sharp();
+      this.keep({ ...tile, question, asked: version });
+      if (!ahead || !hadIt) this.changed();
     } catch (error) {
       if (this.stopped || asking.abort.signal.aborted) return;
       this.failed = true;
@@ -88,16 +113,29 @@ Cascade.Tiles = class Tiles {
     const { a, b, w, lanes, ranks, version } = this.wanted;
     const span = b - a;
     for (const [from, to] of [[b, b + span], [a - span, a], [a - span / 2, b + span / 2]]) {
-      const near = { a: Math.round(from), b: Math.round(to), w, lanes, ranks, version };
-      near.key = JSON.stringify([near.a, near.b, w, lanes, ranks, version, this.t0]);
-      if (near.a < -span || this.kept.some((tile) => tile.key === near.key)) continue;
-      await this.ask(near, true);
-      if (this.failed || this.stopped) return;
-      if (!this.sharp()) {
-        this.next();
-        return;
-      }
+      if (from >= -span && !(await this.fetchAhead(this.question(from, to, { w, lanes, ranks, version })))) return;
     }
+  }
+
+  /** The same step again, from where the last one led to. */
+  async prefetchStep() {
+    const { before, wanted } = this;
+    if (this.stopped || this.asking || !before || before.how !== wanted.how || document.hidden) return;
+    const grown = (wanted.b - wanted.a) / (before.b - before.a);
+    const a = wanted.a + (wanted.a - before.a) * grown;
+    const [from, to] = this.fit(a, a + (wanted.b - wanted.a) * grown);
+    await this.fetchAhead(this.question(from, to, wanted));
+  }
+
+  /** False when there is something better to be done. */
+  async fetchAhead(question) {
+    if (this.kept.some((tile) => this.isOf(tile.question, question))) return true;
+    const { wanted } = this;
+    await this.ask(question, true);
+    if (this.failed || this.stopped) return false;
+    if (this.wanted === wanted && this.sharp()) return true;
+    this.next();
+    return false;
   }
 
   /** Tiles with a lane's layer that touch the window, coarse first, so that the sharpest is on top. */
@@ -105,7 +143,7 @@ Cascade.Tiles = class Tiles {
     if (!this.wanted) return [];
     const { a, b } = this.wanted;
     const hits = this.kept.filter((tile) => tile.layers[lane] && tile.b > a && tile.a < b);
-    const sharp = hits.find((tile) => tile.key === this.wanted.key);
+    const sharp = hits.find((tile) => this.isOf(tile.question));
     if (sharp) return [{ tile: sharp, layer: sharp.layers[lane] }];
     const coarseness = (tile) => (tile.b - tile.a) / tile.layers[lane].cols;
     return hits

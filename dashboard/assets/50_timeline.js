@@ -35,7 +35,7 @@ Cascade.Timeline = class Timeline {
     this.tokens = Cascade.tokens(this.root);
     this.overview = new Cascade.lanes.Overview(this);
     this.lanes = Cascade.timelineLanes(this);
-    this.tiles = new Cascade.Tiles(source, () => this.touch(3));
+    this.tiles = new Cascade.Tiles(source, () => this.touch(3), (a, b) => view.fit(a, b));
     this.sums = new Cascade.WindowSums(this);
     this.rows = [];
     this.rowsKey = "";

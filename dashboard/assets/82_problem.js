@@ -22,9 +22,10 @@ Cascade.panels.problem = (() => {
     const silent = story.silent.filter((one) => one.to_ns === null);
     if (silent.length) {
       const from = Math.min(...silent.map((one) => one.from_ns));
+      const one = silent.length === 1;
       found.push({
         shape: "warn", tone: "warn",
-        text: `No row from ${silent.length === 1 ? `rank ${silent[0].rank}` : `ranks ${rankSet(silent.map((one) => one.rank))}`} for ${format.duration(Math.max(0, view.t1 - from))}: look at its process and its host.`,
+        text: `No row from ${one ? `rank ${silent[0].rank}` : `ranks ${rankSet(silent.map((each) => each.rank))}`} for ${format.duration(silence(view, from))}: look at ${one ? "its process and its host" : "their processes and their hosts"}.`,
         act: ui.button("Go there", () => view.seek(from, { center: true })),
       });
     }
@@ -38,6 +39,13 @@ Cascade.panels.problem = (() => {
       found.push({ shape: "ring", tone: "dim", text: "This report was made before the analysis was done; make it again for final numbers." });
     }
     return found;
+  }
+
+  /** How long nothing has come since then, in whole seconds: to the last row of the others, or until now. */
+  function silence(view, from) {
+    const { pulse } = view;
+    const quiet = pulse && pulse.state === "live" && pulse.last_row_age_s !== null ? pulse.last_row_age_s * 1e9 : 0;
+    return Math.max(0, Math.round((view.t1 + quiet - from) / 1e9)) * 1e9;
   }
 
   function gapBanner(view) {
@@ -78,7 +86,7 @@ Cascade.panels.problem = (() => {
     }
 
     root.hidden = true;
-    for (const name of ["problem", "story", "extent"]) keep(view.on(name, draw));
+    for (const name of ["problem", "story", "extent", "pulse"]) keep(view.on(name, draw));
     draw();
     element.append(root);
     return { destroy };

@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     """Show the trace until Ctrl-C; 0.
 
     Raises:
-        BadTrace: no such trace or sample, or one that cannot be read.
+        BadTrace: no such trace or sample, one that cannot be read, or one without a row of its run.
         BadUsage: the port is taken.
     """
     from collector.trace.samples import resolve_trace
@@ -50,6 +50,7 @@ def run(args: argparse.Namespace) -> int:
     trace = resolve_trace(args.trace)
     with contextlib.ExitStack() as opened:
         sources = opened.enter_context(contextlib.closing(sources_of_trace(trace)))
+        sources.only.check_rows()
         sock = opened.enter_context(contextlib.closing(listen(DEFAULT_HOST, args.port)))
         # One line for every page is nothing that a person wants to read here.
         set_up_logs("text", least=logging.ERROR)

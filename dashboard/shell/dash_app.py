@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,11 @@ class DashPages:
     policy: bytes
     _dash: Dash
     _assets: frozenset[str]
+
+    @property
+    def callbacks(self) -> Mapping[str, Any]:
+        """What may be called, as Dash keeps it."""
+        return self._dash.callback_map
 
     def has(self, path: str) -> bool:
         """Whether a page may fetch this path."""

@@ -13,12 +13,15 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
-from collector.web.errors import MethodNotAllowed, NotFound
+from cascade_runtime.vocabulary.errors import CascadeError
+from collector.web.errors import MethodNotAllowed, NotFound, status_of
+from collector.web.limits import Room, read_body
 from dashboard.shell.bundle import BUNDLES, bundle
+from dashboard.shell.callback_form import MAX_BYTES, check_form
 from dashboard.shell.context import Shell
 from dashboard.shell.csp import OWN_REFERRER, page_policy
 from dashboard.shell.paths import HOME, NOWHERE, ROOT, address, place_of
-from dashboard.shell.run_document import run_document
+from dashboard.shell.run_document import failed_document, run_document
 
 if TYPE_CHECKING:
     from dashboard.shell.dash_app import DashPages
@@ -26,7 +29,12 @@ if TYPE_CHECKING:
 _INNER = ("_", "assets/")
 """What pages fetch for themselves, below ``ROOT``."""
 
+_CALLBACK = f"{ROOT}_dash-update-component"
+
 _LATER_S = 3.0
+
+_BODY_S = 30.0
+_NUM_BODIES = 8
 
 _MAY_KEEP = b"no-cache"
 """Assets are asked for again, and answered 304 while they are the same."""
@@ -44,6 +52,7 @@ class LazyPages:
         self._building = threading.Lock()
         self._built: DashPages | None = None
         self._later: threading.Timer | None = None
+        self._room = Room(_NUM_BODIES * MAX_BYTES)
 
     def warm_up(self) -> None:
         """Build the pages in a thread of their own: somebody is about to look."""
@@ -71,6 +80,7 @@ class LazyPages:
 
         Raises:
             NotFound, MethodNotAllowed: it is neither.
+            BadBody, BodyTooLarge: a callback is called with what it does not take.
         """
         path = _encoded_path(scope)
         inner = path.removeprefix(ROOT).startswith(_INNER)
@@ -79,20 +89,20 @@ class LazyPages:
             error.headers = {"allow": "GET, HEAD"}
             raise error
         if path.startswith(BUNDLES):
-            await _of_the_run_view(Request(scope))(scope, receive, send)
+            answer = await run_in_threadpool(_of_the_run_view, scope["path"], Request(scope))
+            await answer(scope, receive, send)
             return
-        status = 200 if inner else await run_in_threadpool(self._status, path)
+        try:
+            status = 200 if inner else await run_in_threadpool(self._status, path)
+        except CascadeError as error:  # a person reads it, not a program
+            await _document(failed_document(error), status_of(error))(scope, receive, send)
+            return
         if isinstance(status, str):
             await RedirectResponse(status, status_code=303)(scope, receive, send)
             return
         if isinstance(status, bytes):
             self._warm_up_later()
-            headers = {
-                "content-security-policy": page_policy().decode(),
-                "referrer-policy": OWN_REFERRER,
-            }
-            answer = Response(status, headers=headers, media_type="text/html")
-            await answer(scope, receive, send)
+            await _document(status)(scope, receive, send)
             return
         pages = self._built
         if pages is None:
@@ -113,6 +123,15 @@ class LazyPages:
     ) -> None:
         if not pages.has(scope["path"]):
             raise NotFound("there is nothing here", where=scope["path"][:200])
+        if scope["path"] == _CALLBACK and scope["method"] == "POST":
+            said_length = dict(scope["headers"]).get(b"content-length")
+            body = await read_body(receive, said_length, MAX_BYTES, _BODY_S, self._room)
+            try:
+                check_form(body, pages.callbacks)
+                await pages.app(dict(scope), _once(body, receive), send)
+            finally:
+                self._room.give(len(body))
+            return
         assets = scope["path"].startswith(f"{ROOT}assets/")
         head = [(b"cache-control", _MAY_KEEP)] if assets else []
         await pages.app(dict(scope), receive, _changed(send, None, head))
@@ -131,10 +150,33 @@ class LazyPages:
         return 200 if place.run_id is None or run is not None else 404
 
 
-def _of_the_run_view(request: Request) -> Response:
-    found = bundle().at(request.url.path)
+def _document(body: bytes, status: int = 200) -> Response:
+    headers = {
+        "content-security-policy": page_policy().decode(),
+        "referrer-policy": OWN_REFERRER,
+    }
+    return Response(body, status, headers=headers, media_type="text/html")
+
+
+def _once(body: bytes, receive: Receive) -> Receive:
+    """A channel that gives the body, and then what else comes."""
+    given = False
+
+    async def again() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+def _of_the_run_view(path: str, request: Request) -> Response:
+    """A file of the bundle, which is read and packed when the first of them is asked for."""
+    found = bundle().at(path)
     if found is None:
-        raise NotFound("there is nothing here", where=request.url.path[:200])
+        raise NotFound("there is nothing here", where=path[:200])
     return found.answer(request.headers.get("accept-encoding", ""))
 
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -146,21 +147,19 @@ class ReplayStore:
             path="",  # of this machine, and of no use to a client
         )
 
-    @property
+    @cached_property
     def _span(self) -> tuple[int, int]:
         """From where its pictures count to its last row: nobody received it."""
-        if not hasattr(self, "_known_span"):
-            # Over all rows, and every page asks for it: what was found out once is kept.
-            each = " UNION ALL ".join(
-                f"SELECT min(wall_ns) AS a, max(wall_ns) AS b FROM {table}"  # noqa: S608
-                for table in EVENT_TABLES
-            )
-            found = self._source.query_whole(f"SELECT min(a) AS a, max(b) AS b FROM ({each})")  # noqa: S608
-            first, last = found["a"][0].as_py(), found["b"][0].as_py()
-            meta = self._source.meta()
-            t0 = t0_of(meta, meta.created_ns if first is None else first)
-            self._known_span = (t0, t0 if last is None else last)
-        return self._known_span
+        # Over all rows, and every page asks for it: what was found out once is kept.
+        each = " UNION ALL ".join(
+            f"SELECT min(wall_ns) AS a, max(wall_ns) AS b FROM {table}"  # noqa: S608
+            for table in EVENT_TABLES
+        )
+        found = self._source.query_whole(f"SELECT min(a) AS a, max(b) AS b FROM ({each})")  # noqa: S608
+        first, last = found["a"][0].as_py(), found["b"][0].as_py()
+        meta = self._source.meta()
+        t0 = t0_of(meta, meta.created_ns if first is None else first)
+        return t0, t0 if last is None else last
 
     def _found(self, run_id: str) -> RunSource:
         if run_id != self._source.run_id:

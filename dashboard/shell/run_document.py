@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 from urllib.parse import quote
 
+from cascade_runtime.vocabulary.errors import CascadeError
 from collector.storage._interface import RunSummary
 from dashboard.shell.bundle import bundle
 from dashboard.shell.context import Shell
@@ -59,4 +60,39 @@ def run_document(shell: Shell, run: RunSummary) -> bytes:
         icon=files.icon.path,
         head=as_html(head(shell, place, run)),
         run_id=html.escape(run.run_id),
+    ).encode()
+
+
+_FAILED = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Not shown - CASCADE Timelines</title>
+<script src="{theme}"></script>
+<link rel="stylesheet" href="{sheet}">
+<link rel="icon" type="image/svg+xml" href="{icon}">
+</head>
+<body>
+<main class="cs-page">
+<h1>This cannot be shown</h1>
+<p role="alert">{message}</p>
+{more}
+</main>
+</body>
+</html>
+"""
+
+
+def failed_document(error: CascadeError) -> bytes:
+    """The document of a page that cannot be made: what happened, where, what to do."""
+    files = bundle()
+    told = [("Where", error.where), ("What to do", error.hint)]
+    more = [f"<p>{name}: {html.escape(text)}</p>" for name, text in told if text]
+    return _FAILED.format(
+        theme=files.theme.path,
+        sheet=files.sheet.path,
+        icon=files.icon.path,
+        message=html.escape(error.message),
+        more="\n".join(more),
     ).encode()

@@ -21,6 +21,10 @@ MIN_PAUSE_S = 0.25
 REST_S = 2.0
 """After a look at everything: so long until one at what quick looks left out, when nothing comes."""
 
+FIRST_S = 1.0
+"""The first look at a saved trace is waited for so long: its answer may have been kept, and then the story
+is told once."""
+
 LARGE_PAUSE_S = 2.0
 """Between two looks at a run of more than SYNC_ROWS."""
 
@@ -136,6 +140,8 @@ class ActivityKeeper:
         now = self._mono_s()
         if self._background.begin(look, failed):
             self._began_s = now
+            if not self._source.is_live:
+                self._background.wait(FIRST_S)
 
     def _look(self, version: str, rows: SmallRows) -> None:
         began = self._mono_s()

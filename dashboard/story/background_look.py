@@ -44,6 +44,11 @@ class BackgroundLook:
         """Whether one is being taken now."""
         return self._thread is not None and self._thread.is_alive()
 
+    def wait(self, timeout_s: float) -> None:
+        """Wait for one that is being taken, so long at most."""
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+
     def begin(self, look: Callable[[], None], failed: Callable[[], None]) -> bool:
         """Take a look; False, and nothing is done, while another is being taken.
 

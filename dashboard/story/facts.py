@@ -35,6 +35,7 @@ class Facts:
         is_whole: that analysis saw every row.
         samples: whether there is any of ``gpu``, ``cpu``, ``compute``.
         provisional: waits as seen without an analysis.
+        generation: the keeper's, of which all of this is.
         is_fresh: False when a part is of a moment before, because asking it again so soon costs much.
     """
 
@@ -53,6 +54,7 @@ class Facts:
     problem: str | None
     samples: dict[str, bool]
     provisional: WaitsPart | None
+    generation: int
     is_fresh: bool
 
     @property
@@ -109,9 +111,12 @@ class FactsKeeper:
         source, version = self._source, self._source.version()
         meta, num_rows = source.meta(), source.num_rows()
         self._judged = read_judged(source, self._judged)
+        generation, looked = self.generation, self._activity.generation
         news = source.news()  # of this version, or of one that came meanwhile
         rows = self._rows.as_of(news)
         activity = self._activity.as_of(version, num_rows, rows, news)
+        if activity is not None and not source.is_live:  # a look that ended meanwhile is all in it
+            generation += self._activity.generation - looked
         first, last = _ends(rows, activity)
         now_ns = time.time_ns()
         t0 = t0_of(meta, first if first is not None else meta.created_ns)
@@ -137,6 +142,7 @@ class FactsKeeper:
             problem=source.problem(),
             samples=self._samples.as_of(version, news),
             provisional=provisional,
+            generation=generation,
             is_fresh=self._activity.is_of(version)
             and (self._judged is not None or last is None or self._waits.is_of(version)),
         )

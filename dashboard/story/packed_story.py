@@ -1,35 +1,41 @@
 """A story for the page: JSON for all that is small, and bytes for its regimes, which may be very many.
 
 As JSON the regimes of a long run are four fifths of the story, and a browser reads each number as text.
+Of the rest more than a third were the ranks of its walks, which hardly change from one to the next: each
+list of ranks is told once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from dashboard.story.model import Regimes
+from dashboard.story.model import Regimes, Walk
 from dashboard.story.spans import Spans
 
 _ALIGN = 8
 _LARGEST_INT32 = (1 << 31) - 1
+_LISTS = ("members", "missing")
+_WALK = [(field.name, field.encode_name) for field in msgspec.structs.fields(Walk)]
 
 
-def framed(rest: Any, regimes: Regimes) -> bytes:
+def framed(rest: Any, regimes: Regimes, walks: Sequence[Walk] = ()) -> bytes:
     """u32 length of the head (LE), the head as JSON padded with spaces, the arrays padded with zeros.
 
-    The head: ``story``, and ``regimes``: ``groups``, ``chains``, ``arrays``. A chain is intervals that
+    The head: ``story``; ``walks``, the story's, in which ``members``, ``missing`` and each of ``cohorts`` are
+    places in ``lists``, lists of ranks; and ``regimes``: ``groups``, ``chains``, ``arrays``. A chain is intervals that
     follow each other, of one actor in one group: place of the group, rank, incarnation, its first
     interval, and when that begins. The arrays have a number for each interval: ``since``, ns from the
     begin of the one before in its chain; ``length``, ns; ``regime``; ``epoch``. Each tells its dtype and
     its offset from the first, which begins at a multiple of 8.
 
     Args:
-        rest: the story without regimes.
-        regimes: the story's.
+        rest: the story without regimes and walks.
+        regimes, walks: the story's.
     """
     spans = regimes.spans
     first = _firsts(spans)
@@ -57,9 +63,26 @@ def framed(rest: Any, regimes: Regimes) -> bytes:
         "begin_ns": spans.start[first].tolist(),
     }
     how = {"num": len(since), "groups": spans.groups, "chains": chains, "arrays": told}
-    text = msgspec.json.encode({"story": rest, "regimes": how})
+    lists, rows = _once(walks)
+    text = msgspec.json.encode({"story": rest, "lists": lists, "walks": rows, "regimes": how})
     text += b" " * (-(len(text) + 4) % _ALIGN)
     return b"".join([len(text).to_bytes(4, "little"), text, *bodies])
+
+
+def _once(walks: Sequence[Walk]) -> tuple[list[tuple[int, ...]], list[dict[str, Any]]]:
+    """Every list of ranks once, and the walks with places of theirs."""
+    places: dict[tuple[int, ...], int] = {}
+
+    def place(ranks: Sequence[int]) -> int:
+        return places.setdefault(tuple(ranks), len(places))
+
+    rows = []
+    for walk in walks:
+        row = {told: getattr(walk, name) for name, told in _WALK}
+        row |= {name: place(row[name]) for name in _LISTS}
+        row["cohorts"] = [place(cohort) for cohort in walk.cohorts]
+        rows.append(row)
+    return list(places), rows
 
 
 def _firsts(spans: Spans) -> npt.NDArray[np.int64]:

@@ -53,7 +53,7 @@ class StoreSources:
 class TraceSources:
     """``RunSources`` over one trace; its source is in ``only``."""
 
-    def __init__(self, only: RunSource) -> None:
+    def __init__(self, only: TraceRun) -> None:
         self.only = only
 
     def get(self, run_id: str) -> RunSource:

@@ -76,7 +76,8 @@ class Told:
     @cached_property
     def framed(self) -> bytes:
         """As pages read it (packed_story.framed)."""
-        return framed(msgspec.structs.replace(self.story, regimes=Regimes()), self.story.regimes)
+        rest = msgspec.structs.replace(self.story, regimes=Regimes(), walks=[])
+        return framed(rest, self.story.regimes, self.story.walks)
 
     @cached_property
     def framed_packed(self) -> bytes | None:
@@ -159,6 +160,7 @@ class Teller:
     def _tell(self) -> Told:
         """Tell it, unless it was told just now; ``_telling`` is held."""
         told, version, now = self._told, self.version(), self._mono_s()
+        of_source = self.source.version()
         if told is not None and (
             told.version == version
             or now < self._not_before_s
@@ -168,6 +170,7 @@ class Teller:
         began_s = self._cpu_s()
         with self.source.question():
             facts = self._keeper.facts()
+            version = f"{of_source}-{facts.generation}"
             # A part that is of a moment before is brought up to date though nothing more comes.
             version = version if facts.is_fresh else f"{version}~"
             before, told = told, Told(tell(facts, measured_of(facts), version), facts)

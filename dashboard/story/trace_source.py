@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from analyzer import Analysis, analyze
-from cascade_runtime.vocabulary.errors import CascadeError
+from cascade_runtime.vocabulary.errors import BadTrace, CascadeError
 from cascade_runtime.vocabulary.report import Report
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from cascade_runtime.vocabulary.trace_meta import TraceMeta
@@ -75,6 +75,23 @@ class TraceRun:
             answer = self.query_whole(f"SELECT sum(n)::BIGINT AS n FROM ({each})")  # noqa: S608
             self._num_rows = int(answer["n"][0].as_py())
         return self._num_rows
+
+    def check_rows(self) -> None:
+        """Look at every table once.
+
+        Raises:
+            BadTrace: a file cannot be read; or there are rows, and all of them are of other runs.
+        """
+        if self.num_rows():
+            return
+        others = sorted(self._tables.other_runs())
+        if others:
+            said = ", ".join(repr(one[:80]) for one in others[:3]) + (" ..." if others[3:] else "")
+            raise BadTrace(
+                f"no row of this trace is of its run {self.run_id!r}; its rows are of {said}",
+                where=f"{self.path.name}: run_id in trace.json",
+                hint="give the folder the trace.json that was written with these rows",
+            )
 
     def is_open(self) -> bool:
         """See RunSource."""

@@ -18,7 +18,7 @@ from cascade_runtime.vocabulary.schema import EVENT_TABLES, RESULT_TABLES, TABLE
 from collector.schema.views import quoted, table_view
 from collector.sql.data_views import data_views, needed
 from collector.trace.inside import Inside
-from collector.trace.parquet_files import one_run
+from collector.trace.parquet_files import one_run, read_file
 from collector.trace.trace_folder import TraceFolder
 
 SMALL_BYTES = 16 << 20
@@ -91,6 +91,20 @@ class TraceTables:
             raise BadUsage(f"the statement fails: {_line(error)}", where="sql") from error
         finally:
             cursor.close()
+
+    def other_runs(self) -> set[str]:
+        """Whose rows the files of events hold besides.
+
+        Raises:
+            BadTrace: a file cannot be read.
+        """
+        found: set[str] = set()
+        for name in EVENT_TABLES:
+            for file in self._files(name):
+                found.update(
+                    read_file(file, file.name, name, ["run_id"])["run_id"].unique().to_pylist()
+                )
+        return found - {self._folder.meta.run_id}
 
     def set_results(self, results: Mapping[str, pa.Table]) -> None:
         """Result tables that were made in memory; they stand in place of the folder's."""

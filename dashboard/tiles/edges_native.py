@@ -23,6 +23,9 @@ Bytes = npt.NDArray[np.uint8]
 BLOCK = 64
 """Edges between two sums that are kept for buckets with very many edges."""
 
+FEW = 16
+"""Edges of a bucket that are gone through one by one."""
+
 OPEN = 32
 """A directory's second number: place of the next edge, and the open spans above these bits."""
 
@@ -74,6 +77,21 @@ def _walk(
         total += _going_on(num, union) * (time - before)
         num += 1 - 2 * (edge & 1)
         before = time
+        at += 1
+    return total + _going_on(num, union) * (t - before)
+
+
+@_inline
+def _walk_few(
+    edges: Ints, union: bool, total: int, code: int, before: int, high: int, t: int
+) -> Any:
+    """The same for a bucket with few edges: nothing to be searched."""
+    at, num = code & ((1 << OPEN) - 1), code >> OPEN
+    while at < high and edges[at] < 2 * t:
+        edge = edges[at]
+        total += _going_on(num, union) * ((edge >> 1) - before)
+        num += 1 - 2 * (edge & 1)
+        before = edge >> 1
         at += 1
     return total + _going_on(num, union) * (t - before)
 
@@ -202,30 +220,35 @@ def draw(
     """
     num = out.shape[0]
     last = directory.shape[0] - 1
-    found = np.empty((num + 1, 4), np.int64)
+    at_bits = (1 << OPEN) - 1
+    total, code = np.empty(num + 1, np.int64), np.empty(num + 1, np.int64)
+    high = np.empty(num + 1, np.int64)
     # All buckets first, then all edges: reads that do not wait for each other are many at a time.
     for i in range(num + 1):
         bucket = min(max(bounds[i] - origin, 0) >> shift, last)
-        found[i, 0], found[i, 1] = directory[bucket, 0], directory[bucket, 1]
-        found[i, 2] = n if bucket == last else directory[bucket + 1, 1] & ((1 << OPEN) - 1)
+        total[i], code[i] = directory[bucket, 0], directory[bucket, 1]
+        high[i] = n if bucket == last else directory[bucket + 1, 1] & at_bits
+    touched = np.int64(0)
     for i in range(num + 1):
-        found[i, 3] = edges[min(found[i, 1] & ((1 << OPEN) - 1), n - 1)]
+        at = code[i] & at_bits
+        touched ^= edges[min(at, n - 1)] ^ edges[min(at + 6, n - 1)]  # mostly all of a bucket's
     for i in range(num + 1):
-        t = bounds[i]
-        begin = origin + (min((t - origin) >> shift, last) << shift)
-        total, code, high = found[i, 0], found[i, 1], found[i, 2]
+        t, at = bounds[i], code[i] & at_bits
+        before = origin + (min((t - origin) >> shift, last) << shift)
         if t <= origin:
-            found[i, 0] = 0
-        elif found[i, 3] >= 2 * t:
-            found[i, 0] = total + _going_on(code >> OPEN, union) * (t - begin)
+            total[i] = 0
+        elif high[i] - at > FEW:
+            walk = _walk(edges, n, area, open_at, union, total[i], code[i], before, high[i], t)
+            total[i] = walk
         else:
-            found[i, 0] = _walk(edges, n, area, open_at, union, total, code, begin, high, t)
+            total[i] = _walk_few(edges, union, total[i], code[i], before, high[i], t)
+    out[0] = touched & 1  # else nobody would read what was touched; overwritten below
     for i in range(num):
-        width, inside = bounds[i + 1] - bounds[i], found[i + 1, 0] - found[i, 0]
+        width, inside = bounds[i + 1] - bounds[i], total[i + 1] - total[i]
         if width == 0:
             end = bounds[i] + 1
             find = sum_before(edges, n, area, open_at, directory, origin, shift, union, end)
-            width, inside = np.int64(1), find - found[i, 0]
+            width, inside = np.int64(1), find - total[i]
         out[i] = 0
         if inside > 0:
             out[i] = np.uint8(np.ceil(255.0 * np.sqrt(min(inside / (width * peers), 1.0))))

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from dashboard.story.model import Regimes
+import msgspec
+
+from dashboard.story.model import Regimes, Walk
 from dashboard.story.packed_story import framed
 
 ASSETS = Path(__file__).parents[3] / "dashboard" / "assets"
@@ -177,8 +179,12 @@ class Stub:
             if query.get("if_version") == told["version"]:
                 route.fulfill(status=304)
             else:
-                rest = {name: part for name, part in told.items() if name != "regimes"}
-                body = framed(rest, Regimes(**told["regimes"]))
+                rest = {n: part for n, part in told.items() if n not in ("regimes", "walks")}
+                walks = [
+                    msgspec.convert({"id": f"{one['group']}:{one['epoch']}"} | one, Walk)
+                    for one in told["walks"]
+                ]
+                body = framed(rest, Regimes(**told["regimes"]), walks)
                 route.fulfill(body=body, content_type="application/octet-stream")
         elif what == "pulse":
             pulse = {

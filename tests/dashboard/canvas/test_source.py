@@ -43,3 +43,39 @@ def test_the_servers_own_encoder_is_understood(plain):
     values = np.arange(6, dtype=np.uint8).reshape(2, 3)
     body = encoded({"a": 0, "b": 9, "w": 3}, [Layer("waited", [4, 7], "sqrt", values)])
     assert decoded(plain, body)["layers"]["waited"] == [[4, 7], 3, "sqrt", [0, 1, 2, 3, 4, 5]]
+
+
+ASK = """async ([status, body, t]) => {
+  const asked = [];
+  const right = window.fetch;
+  window.fetch = async (url) => {
+    asked.push(url);
+    return new Response(body, { status });
+  };
+  try {
+    return [asked, await new Cascade.ServerSource("", "r").state(t)];
+  } catch (error) {
+    return [asked, error.kind, error.message];
+  } finally {
+    window.fetch = right;
+  }
+}"""
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "text"),
+    [
+        (422, '{"error":{"message":"torn","where":"a.parquet","hint":"move it"}}', "bad", "torn (a.parquet): move it"),
+        (422, "<html>", "bad", "the collector refused the question (422)"),
+        (500, '{"error":{"message":"ours","where":null,"hint":null}}', "gone", "the collector answers 500, ours"),
+        (503, "", "gone", "the collector answers 503"),
+    ],
+)  # fmt: skip
+def test_what_the_server_says_is_said(plain, status, body, kind, text):
+    assert plain.evaluate(ASK, [status, body, 0])[1:] == [kind, text]
+
+
+def test_no_question_goes_beyond_what_is_answered(plain):
+    for t in (2**64, -(2**64)):
+        (url,), _ = plain.evaluate(ASK, [200, "{}", t])
+        assert abs(int(url.rpartition("=")[2])) == 2**53 - 1

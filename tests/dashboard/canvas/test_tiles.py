@@ -77,3 +77,55 @@ def test_text_is_cut_to_its_width_and_the_answer_kept(mounted):
         one, again, wide = mounted.evaluate(cut, width)
         assert one == again and (wide <= width)
         assert one == "Process CPU busy" if width == 500 else one == "" or one.endswith("…")
+
+
+def test_the_same_step_again_is_fetched_ahead_and_is_sharp_at_once(holding):
+    step = "view.zoom(0.5, view.a + view.span / 4)"
+    holding.evaluate("Cascade.Tiles.STEP_MS = 1e6")
+    holding.evaluate(step)
+    holding.evaluate("held[0].go()")
+    holding.wait_for_function("tl.tiles.sharp() && !tl.tiles.asking")
+    holding.evaluate("() => { tl.tiles.prefetchStep(); }")
+    assert holding.evaluate("held.length") == 2
+    holding.evaluate("held[1].go()")
+    holding.wait_for_function("!tl.tiles.asking")
+    holding.evaluate(step)
+    assert holding.evaluate("Boolean(tl.tiles.sharp()) && held.length === 2")
+    assert holding.evaluate("[held[1].a, held[1].b]") == holding.evaluate(
+        "[view.a, view.b].map(Math.round)"
+    )
+
+
+def test_a_step_that_is_being_fetched_is_not_dropped_when_it_is_taken(holding):
+    holding.evaluate("Cascade.Tiles.STEP_MS = 1e6")
+    holding.evaluate("view.zoom(0.5, view.a)")
+    holding.evaluate("held[0].go()")
+    holding.wait_for_function("tl.tiles.sharp() && !tl.tiles.asking")
+    holding.evaluate("() => { tl.tiles.prefetchStep(); view.zoom(0.5, view.a); }")
+    holding.wait_for_function("tl.tiles.wanted.b === Math.round(view.b)")
+    assert holding.evaluate("[held.length, held[1].signal.aborted]") == [2, False]
+    holding.evaluate("held[1].go()")
+    holding.wait_for_function("tl.tiles.sharp() && tl.tiles.step")
+
+
+def test_another_step_than_the_one_fetched_ahead_is_not_taken_for_it(holding):
+    holding.evaluate("Cascade.Tiles.STEP_MS = 1e6")
+    holding.evaluate("view.zoom(0.5, view.a)")
+    holding.evaluate("held[0].go()")
+    holding.wait_for_function("tl.tiles.sharp() && !tl.tiles.asking")
+    holding.evaluate("() => { tl.tiles.prefetchStep(); view.zoom(0.49, view.a); }")
+    holding.wait_for_function("held.length === 3")
+    assert holding.evaluate("[held[1].signal.aborted, tl.tiles.sharp()]") == [True, None]
+    holding.evaluate("held[2].go()")
+    holding.wait_for_function("tl.tiles.sharp()")
+
+
+def test_a_window_off_by_a_thousandth_of_a_pixel_is_the_same_picture(holding):
+    same = """(pixels) => {
+      const { a, b, w, how } = tl.tiles.wanted;
+      const off = Math.round(((b - a) / w) * pixels);
+      return tl.tiles.isOf({ a: a + off, b: b + off, how });
+    }"""
+    assert [holding.evaluate(same, pixels) for pixels in (0, 0.001, 0.02, -0.02)] == [
+        *(True, True, False, False)
+    ]

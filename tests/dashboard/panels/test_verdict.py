@@ -152,6 +152,16 @@ def test_banners_name_what_is_missing_and_the_next_act(act, kill_one):
     assert a.view("t") == 9
 
 
+def test_when_all_are_silent_it_says_for_how_long(act, kill_one):
+    story = act(kill_one).view("story")
+    silent = [{"rank": r, "from_ns": story["t1_ns"], "to_ns": None} for r in (0, 1, 2, 3)]
+    a = act(kill_one, change={"silent": silent})
+    pulse = {"state": "live", "version": "1", "tiles_version": "1", "t1_ns": story["t1_ns"]}
+    a.set(pulse=pulse | {"last_row_age_s": 71.4})
+    text = a.page.get_by_role("region", name="Problems").inner_text()
+    assert "No row from ranks {0-3} for 1 m 11 s: look at their processes" in text
+
+
 def test_a_gone_collector_is_told_and_the_page_stays(act, kill_one):
     a = act(kill_one)
     a.set(problem={"kind": "gone", "text": "the collector does not answer since 12:00:00"})

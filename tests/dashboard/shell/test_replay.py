@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import shutil
 import signal
 import threading
@@ -11,8 +13,13 @@ import httpx
 import pytest
 
 from collector.trace.trace_folder import open_trace
+from collector.web.app import create_app
+from collector.web.settings import Settings
+from collector.web.tokens import Tokens
 from dashboard.commands import main
-from dashboard.shell.replay import ReplaySql
+from dashboard.shell.app import add_dashboard
+from dashboard.shell.context import Shell
+from dashboard.shell.replay import ReplaySql, ReplayStore
 from dashboard.shell.sql_answer import ask as ask_sql
 from dashboard.story import sources_of_trace
 from tests.collector.web.asgi import JSON, ask
@@ -29,8 +36,6 @@ def test_it_takes_nothing(replay):
     answer = ask(replay, "POST", "/v1/events", b"[]", [JSON])
     assert answer.status >= 400
     meta = ask(replay, "GET", f"/v1/runs/{replay.state.run_id}").json["meta"]
-    import json
-
     body = json.dumps(meta).encode()
     answer = ask(replay, "PUT", f"/v1/runs/{replay.state.run_id}", body, [JSON])
     assert answer.status == 400
@@ -106,6 +111,50 @@ def test_the_verb_serves_pages_until_it_is_ended(start, sample, tmp_path, form):
 def test_no_such_trace(capsys):
     assert main(["replay", "kill-two", "--no-open"]) == 2
     assert "samples: " in capsys.readouterr().err
+
+
+@pytest.fixture
+def copied(sample, tmp_path):
+    """A copy of the sample, to be damaged."""
+    return Path(shutil.copytree(sample, tmp_path / "trace"))
+
+
+def cut_off(trace):
+    """Half of one file; how messages call it."""
+    file = next(trace.glob("events/steps/*.parquet"))
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    return f"events/steps/{file.name}"
+
+
+def test_a_damaged_file_is_told_before_anything_is_served(copied, capsys):
+    name = cut_off(copied)
+    assert main(["replay", str(copied), "--no-open", "--port", "0"]) == 2
+    said = capsys.readouterr().err
+    assert "cannot be read as Parquet" in said and name in said and "move it out" in said
+
+
+def test_rows_of_another_run_are_told_before_anything_is_served(copied, capsys):
+    meta = json.loads((copied / "trace.json").read_text())
+    (copied / "trace.json").write_text(json.dumps(meta | {"run_id": "another"}))
+    assert main(["replay", str(copied), "--no-open", "--port", "0"]) == 2
+    said = capsys.readouterr().err
+    assert "no row of this trace is of its run 'another'" in said
+    assert repr(meta["run_id"]) in said and "trace.json" in said
+
+
+def test_what_is_damaged_meanwhile_is_told_on_a_page(copied, tmp_path, monkeypatch):
+    monkeypatch.setenv("CASCADE_CACHE", str(tmp_path / "cache"))  # nothing is known of it yet
+    with contextlib.closing(sources_of_trace(copied)) as sources:
+        name = cut_off(copied)
+        store, sql = ReplayStore(sources.only), ReplaySql(copied, sources.only)
+        app = create_app(store, sql, Tokens(tmp_path), Settings())
+        add_dashboard(app, Shell(store, sources, sql, app.state.sessions, replayed="<b>"))
+        answer = ask(app, "GET", f"/dash/run/{sources.only.run_id}")
+        sql.close()
+    assert answer.status == 422
+    assert answer.headers["content-type"].startswith("text/html")
+    text = answer.body.decode()
+    assert "cannot be read as Parquet" in text and name in text and "What to do" in text
 
 
 def test_other_statements_are_answered_while_one_waits_for_the_judging(sample, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 import subprocess
 import sys
@@ -98,6 +99,65 @@ def test_a_callback_from_another_site_is_refused(replay):
         answer = ask(replay, "POST", CALLBACK, b"{}", [JSON, header])
         assert answer.status == 403
         assert answer.error["code"] == "cross_site"
+
+
+def called(**changes):
+    """A call as a page makes it, with changes."""
+    body = {
+        "output": "..head.children...page.children...again.disabled..",
+        "inputs": [
+            {"id": "at", "property": "pathname", "value": "/dash/runs"},
+            {"id": "again", "property": "n_intervals"},
+        ],
+        "state": [{"id": "at", "property": "search", "value": ""}],
+        "changedPropIds": ["at.pathname"],
+        "outputs": [
+            {"id": "head", "property": "children"},
+            {"id": "page", "property": "children"},
+            {"id": "again", "property": "disabled"},
+        ],
+    }
+    return json.dumps(body | changes).encode()
+
+
+def test_a_callback_that_pages_call_is_answered(replay):
+    answer = ask(replay, "POST", CALLBACK, called(), [JSON, SAME])
+    assert answer.status == 200
+    assert set(answer.json["response"]) == {"head", "page", "again"}
+
+
+@pytest.mark.parametrize(
+    ("body", "where"),
+    [
+        (b"", "body"),
+        (b"{", "body"),
+        (b"\xff", "body"),
+        (b"[" * 100_000, "body"),
+        (b"[]", "body"),
+        (b"{}", "output"),
+        (called(output=["a"]), "output"),
+        (called(output="nobody.children"), "output"),
+        (called(output="page.data-titled"), "output"),
+        (called(inputs=None), "inputs"),
+        (called(inputs=[]), "inputs"),
+        (called(inputs=[1, 2]), "inputs[0]"),
+        (called(inputs=[{"id": "x", "property": "y"}] * 2), "inputs[0]"),
+        (called(state=[{"id": "at", "property": "search", "value": 7}]), "state[0]"),
+        (called(changedPropIds=[1]), "changedPropIds"),
+        (called(changedPropIds="at"), "changedPropIds"),
+        (called(outputs=3), "outputs"),
+    ],
+)
+def test_a_malformed_callback_is_the_one_error(replay, caplog, body, where):
+    answer = ask(replay, "POST", CALLBACK, body, [JSON, SAME])
+    assert answer.status == 400
+    assert (answer.error["code"], answer.error["where"]) == ("bad_body", where)
+    assert "Traceback" not in caplog.text
+
+
+def test_a_page_sends_no_more_than_it_may(replay):
+    answer = ask(replay, "POST", CALLBACK, b" " * ((4 << 20) + 1), [JSON, SAME])
+    assert (answer.status, answer.error["code"]) == (413, "body_too_large")
 
 
 def test_a_name_that_is_not_this_machine_s_is_refused(replay):

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import threading
 
+from dashboard.story import activity_keeper
 from dashboard.story.background_look import BackgroundLook
+from dashboard.story.teller import Teller
+from dashboard.story.trace_source import TraceRun
 from dashboard.tiles.background import is_background
+from tests.analyzer.runs import kill_one_run
+from tests.dashboard.story.kit import trace_of
 
 WAIT_S = 30
 
@@ -40,3 +45,25 @@ def test_a_look_that_fails_is_told_and_the_next_one_is_taken(caplog):
     assert looks.begin(lambda: done.append(1), lambda: told.append("again"))
     ended(looks)
     assert (told, done, looks.generation) == (["failed"], [1], 2)
+
+
+def test_a_look_is_waited_for_so_long_at_most():
+    looks, go_on, ended = BackgroundLook("a-look", "a run"), threading.Event(), []
+    looks.wait(0)  # there is none yet
+    assert looks.begin(lambda: ended.append(go_on.wait(WAIT_S)), go_on.clear)
+    looks.wait(0)
+    assert looks.is_going_on
+    go_on.set()
+    looks.wait(WAIT_S)
+    assert (looks.is_going_on, looks.generation, ended) == (False, 1, [True])
+
+
+def test_a_saved_trace_is_told_once_where_its_first_look_is_short(tmp_path, monkeypatch):
+    monkeypatch.setattr(activity_keeper, "SYNC_ROWS", 0)
+    monkeypatch.setattr(activity_keeper, "FIRST_S", WAIT_S)
+    run = TraceRun(trace_of(kill_one_run(dead=2), tmp_path / "t", judged=True))
+    teller = Teller(run)
+    told = teller.story()
+    assert told.facts.activity is not None and told.version == teller.version()
+    assert teller.story() is told
+    run.close()

@@ -61,7 +61,15 @@ def read(body):
             found.incarnation.append(chains["incarnation"][at])
             found.start_ns.append(now)
             found.end_ns.append(now + int(arrays["length"][i]))
-    return head["story"], found
+    lists = head["lists"]
+    assert len({tuple(ranks) for ranks in lists}) == len(lists)
+    walks = [
+        walk
+        | {name: lists[walk[name]] for name in ("members", "missing")}
+        | {"cohorts": [lists[place] for place in walk["cohorts"]]}
+        for walk in head["walks"]
+    ]
+    return head["story"] | ({"walks": walks} if "walks" in head["story"] else {}), found
 
 
 @settings(max_examples=60, deadline=None)

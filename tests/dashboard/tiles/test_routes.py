@@ -4,6 +4,7 @@ import gzip
 import json
 
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -77,6 +78,11 @@ def test_a_large_tile_is_packed_for_who_takes_it(app):
     assert small.headers["content-encoding"] == "gzip" and "content-encoding" not in plain.headers
     assert gzip.decompress(small.body) == plain.body
     assert packed(b"x" * 2000, "gzip;q=0")[0] == b"x" * 2000
+    quick = ask(app, "GET", url, headers=[("accept-encoding", "gzip, deflate, br, zstd")])
+    assert quick.headers["content-encoding"] == "zstd"
+    assert zstandard.decompress(quick.body) == plain.body
+    for accepted, packing in (("*", "gzip"), ("zstd;q=0, gzip", "gzip"), ("zstd;q=0", None)):
+        assert packed(b"x" * 2000, accepted)[1].get("content-encoding") == packing
 
 
 @pytest.mark.parametrize(
