@@ -35,6 +35,8 @@ def main() -> int:
             )
             shutil.rmtree(fresh, ignore_errors=True)
             return code
+        # Whoever opens a sample makes them: those of an older rule book would be believed.
+        shutil.rmtree(fresh / "results", ignore_errors=True)
         shutil.rmtree(place, ignore_errors=True)
         fresh.rename(place)
     return 0

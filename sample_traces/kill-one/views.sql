@@ -25,7 +25,7 @@ SELECT * FROM (
   WHERE false
   UNION ALL BY NAME
   SELECT * FROM read_parquet('events/actors/*.parquet', union_by_name = true)
-) WHERE run_id = '6b58ca360ca8';
+) WHERE run_id = '84a598577049';
 
 -- A communicator that an actor belongs to.
 CREATE OR REPLACE VIEW groups AS
@@ -49,7 +49,7 @@ SELECT * FROM (
   WHERE false
   UNION ALL BY NAME
   SELECT * FROM read_parquet('events/groups/*.parquet', union_by_name = true)
-) WHERE run_id = '6b58ca360ca8';
+) WHERE run_id = '84a598577049';
 
 -- A piece of shared state that updates, reads, digests and debts name.
 CREATE OR REPLACE VIEW objects AS
@@ -73,7 +73,7 @@ SELECT * FROM (
   WHERE false
   UNION ALL BY NAME
   SELECT * FROM read_parquet('events/objects/*.parquet', union_by_name = true)
-) WHERE run_id = '6b58ca360ca8';
+) WHERE run_id = '84a598577049';
 
 -- A training step begins or ends.
 CREATE OR REPLACE VIEW steps AS
@@ -95,7 +95,7 @@ SELECT * FROM (
   WHERE false
   UNION ALL BY NAME
   SELECT * FROM read_parquet('events/steps/*.parquet', union_by_name = true)
-) WHERE run_id = '6b58ca360ca8';
+) WHERE run_id = '84a598577049';
 
 -- One member's part in one collective. On the wire: this record at entry, then CollectiveDone.
 CREATE OR REPLACE VIEW collectives AS
@@ -129,7 +129,7 @@ SELECT * FROM (
   WHERE false
   UNION ALL BY NAME
   SELECT * FROM read_parquet('events/collectives/*.parquet', union_by_name = true)
-) WHERE run_id = '6b58ca360ca8';
+) WHERE run_id = '84a598577049';
 
 -- A point-to-point message sent, or received (stamped at arrival).
 CREATE OR REPLACE VIEW messages AS
@@ -156,7 +156,7 @@ SELECT * FROM (
   WHERE false
   UNION ALL BY NAME
   SELECT * FROM read_parquet('events/messages/*.parquet', union_by_name = true)
-) WHERE run_id = '6b58ca360ca8';
+) WHERE run_id = '84a598577049';
 
 -- An update of an object was issued, applied here, or discarded here.
 CREATE OR REPLACE VIEW updates AS
@@ -184,7 +184,7 @@ SELECT * FROM (
   WHERE false
   UNION ALL BY NAME
   SELECT * FROM read_parquet('events/updates/*.parquet', union_by_name = true)
-) WHERE run_id = '6b58ca360ca8';
+) WHERE run_id = '84a598577049';
 
 -- An object was read: by a forward pass, by an agent that acts on it, or only looked at.
 CREATE OR REPLACE VIEW reads AS
@@ -210,7 +210,7 @@ SELECT * FROM (
   WHERE false
   UNION ALL BY NAME
   SELECT * FROM read_parquet('events/reads/*.parquet', union_by_name = true)
-) WHERE run_id = '6b58ca360ca8';
+) WHERE run_id = '84a598577049';
 
 -- A right to use an object for a while.
 CREATE OR REPLACE VIEW leases AS
@@ -257,7 +257,7 @@ SELECT * FROM (
   WHERE false
   UNION ALL BY NAME
   SELECT * FROM read_parquet('events/decisions/*.parquet', union_by_name = true)
-) WHERE run_id = '6b58ca360ca8';
+) WHERE run_id = '84a598577049';
 
 -- One row of an agreed walk from an epoch to the next, by each member and the proposer.
 CREATE OR REPLACE VIEW transitions AS
@@ -286,7 +286,7 @@ SELECT * FROM (
   WHERE false
   UNION ALL BY NAME
   SELECT * FROM read_parquet('events/transitions/*.parquet', union_by_name = true)
-) WHERE run_id = '6b58ca360ca8';
+) WHERE run_id = '84a598577049';
 
 -- What was relaxed and must be settled before climbing back.
 CREATE OR REPLACE VIEW debt AS
@@ -317,7 +317,7 @@ SELECT * FROM (
   WHERE false
   UNION ALL BY NAME
   SELECT * FROM read_parquet('events/debt/*.parquet', union_by_name = true)
-) WHERE run_id = '6b58ca360ca8';
+) WHERE run_id = '84a598577049';
 
 -- The view changed: who is in, who joined, who left and why. Carries the new epoch.
 CREATE OR REPLACE VIEW membership AS
@@ -340,7 +340,7 @@ SELECT * FROM (
   WHERE false
   UNION ALL BY NAME
   SELECT * FROM read_parquet('events/membership/*.parquet', union_by_name = true)
-) WHERE run_id = '6b58ca360ca8';
+) WHERE run_id = '84a598577049';
 
 -- A measured health value of an actor.
 CREATE OR REPLACE VIEW health AS
@@ -367,7 +367,7 @@ SELECT * FROM (
   WHERE false
   UNION ALL BY NAME
   SELECT * FROM read_parquet('events/health/*.parquet', union_by_name = true)
-) WHERE run_id = '6b58ca360ca8';
+) WHERE run_id = '84a598577049';
 
 -- A checkpoint was saved or loaded, or a live snapshot received at rejoin.
 CREATE OR REPLACE VIEW checkpoints AS
@@ -418,7 +418,7 @@ SELECT * FROM (
   WHERE false
   UNION ALL BY NAME
   SELECT * FROM read_parquet('events/digests/*.parquet', union_by_name = true)
-) WHERE run_id = '6b58ca360ca8';
+) WHERE run_id = '84a598577049';
 
 -- A span in which the actor's device (or, on CPU, its process) was busy.
 CREATE OR REPLACE VIEW compute AS
@@ -511,7 +511,7 @@ SELECT * FROM (
 
 -- A span in which one actor held one regime in one group.
 CREATE OR REPLACE VIEW regime_intervals AS
-SELECT * FROM (
+SELECT * REPLACE (coalesce(run_id, '84a598577049') AS run_id) FROM (
   SELECT
     NULL::INTEGER AS "rank",
     NULL::INTEGER AS "incarnation",
@@ -523,11 +523,13 @@ SELECT * FROM (
     NULL::VARCHAR AS "fault",
     NULL::VARCHAR AS "run_id"
   WHERE false
+  UNION ALL BY NAME
+  SELECT * FROM read_parquet('results/regime_intervals/*.parquet', union_by_name = true)
 );
 
 -- One member's wait in one collective.
 CREATE OR REPLACE VIEW waits AS
-SELECT * FROM (
+SELECT * REPLACE (coalesce(run_id, '84a598577049') AS run_id) FROM (
   SELECT
     NULL::VARCHAR AS "comm_id",
     NULL::BIGINT AS "cseq",
@@ -543,6 +545,8 @@ SELECT * FROM (
     NULL::BOOLEAN AS "is_open",
     NULL::VARCHAR AS "run_id"
   WHERE false
+  UNION ALL BY NAME
+  SELECT * FROM read_parquet('results/waits/*.parquet', union_by_name = true)
 );
 
 -- A rule broken, with a witness.
@@ -568,7 +572,7 @@ SELECT * FROM (
 
 -- What each rule said.
 CREATE OR REPLACE VIEW checks AS
-SELECT * FROM (
+SELECT * REPLACE (coalesce(run_id, '84a598577049') AS run_id) FROM (
   SELECT
     NULL::VARCHAR AS "code",
     NULL::VARCHAR AS "name",
@@ -578,6 +582,8 @@ SELECT * FROM (
     NULL::VARCHAR AS "reason",
     NULL::VARCHAR AS "run_id"
   WHERE false
+  UNION ALL BY NAME
+  SELECT * FROM read_parquet('results/checks/*.parquet', union_by_name = true)
 );
 
 -- An actor that the evidence points at.
@@ -595,7 +601,7 @@ SELECT * FROM (
 
 -- A host's clock against the reference host.
 CREATE OR REPLACE VIEW clock_fit AS
-SELECT * FROM (
+SELECT * REPLACE (coalesce(run_id, '84a598577049') AS run_id) FROM (
   SELECT
     NULL::VARCHAR AS "host",
     NULL::BIGINT AS "offset_ns",
@@ -604,6 +610,8 @@ SELECT * FROM (
     NULL::BOOLEAN AS "connected",
     NULL::VARCHAR AS "run_id"
   WHERE false
+  UNION ALL BY NAME
+  SELECT * FROM read_parquet('results/clock_fit/*.parquet', union_by_name = true)
 );
 
 -- Every debt opened, settled or written off, in time, with how many were open then in its group.

@@ -30,6 +30,7 @@ from tests.collector.traces import (
     step,
     write_spool,
 )
+from tests.recorded import run_id_of
 
 
 class Said(NamedTuple):
@@ -78,7 +79,7 @@ def test_nothing_is_written_into_the_trace(ask):
 def test_results_are_made_where_there_are_none(ask):
     said = ask("kill-one", "SELECT count(*) AS n, any_value(run_id) AS r FROM waits", "--json")
     ((num_waits, run_id),) = json.loads(said.out)["rows"]
-    assert num_waits > 1000 and run_id == "6b58ca360ca8"
+    assert num_waits > 1000 and run_id == run_id_of("kill-one")
 
 
 def test_results_that_are_there_are_read_and_their_run_filled_in(ask, tmp_path):
@@ -107,16 +108,16 @@ def test_a_zip(ask, tmp_path):
 
 def test_a_data_folder_and_one_run_of_it(ask, data):
     assert ask(data, COUNT, "--format", "csv").out == "n\n1281\n"
-    assert ask(data, COUNT, "--format", "csv", "--run", "6b58ca360ca8").out == "n\n801\n"
+    assert ask(data, COUNT, "--format", "csv", "--run", run_id_of("kill-one")).out == "n\n801\n"
     said = ask(data, COUNT, "--run", "nobody")
     assert (said.code, said.out) == (2, "")
     assert said.err == "cascade sql: there is no run of that id\n  --run nobody\n"
 
 
 def test_the_run_of_a_trace_is_its_own(ask):
-    assert ask("kill-one", COUNT, "--run", "6b58ca360ca8").code == 0
+    assert ask("kill-one", COUNT, "--run", run_id_of("kill-one")).code == 0
     said = ask("kill-one", COUNT, "--run", "other")
-    assert said.code == 2 and "this trace is of run 6b58ca360ca8" in said.err
+    assert said.code == 2 and f"this trace is of run {run_id_of('kill-one')}" in said.err
 
 
 def test_the_statement_from_stdin(ask, monkeypatch):

@@ -13,8 +13,9 @@ from collector.web.tokens import Tokens
 from dashboard.story import routes, sources_of_trace
 from tests.collector.web.asgi import ask
 from tests.collector.web.stores import EchoSql, MemoryStore
+from tests.recorded import run_id_of
 
-RUN = "6b58ca360ca8"
+RUN = run_id_of("kill-one")
 GZIP = [("accept-encoding", "br, gzip;q=0.8")]
 
 

@@ -94,18 +94,18 @@ def test_what_is_said(sample):
     excursions = [i for i in story.incidents if i.kind == "excursion"]
     if name == "clean":
         assert story.verdict.sentence == (
-            "No promise was broken. Four ranks stayed in STRONG for all of 2.9 s."
+            "No promise was broken. Four ranks stayed in STRONG for all of 2.4 s."
         )
         assert excursions == []
         return
     assert story.verdict.sentence == (
-        "No promise was broken. One rank died at 2.6 s; the others went on in CAUSAL for 232 ms, "
+        "No promise was broken. One rank died at 1.9 s; the others went on in CAUSAL for 511 ms, "
         "settled 1 debt, wrote off 1 and are back in STRONG."
     )
     (one,) = excursions
     assert one.sentence == (
-        "Rank 2 died at 2.6 s (GPU_FAIL_STOP): the others went from STRONG to CAUSAL, opened 2 debts "
-        "(1 settled and 1 written off) and were back in STRONG after 232 ms."
+        "Rank 2 died at 1.9 s (GPU_FAIL_STOP): the others went from STRONG to CAUSAL, opened 2 debts "
+        "(1 settled and 1 written off) and were back in STRONG after 511 ms."
     )
     assert one.sel == "walk:world:1"
     (dead,) = [a for a in story.actors if a.end == "failed"]
