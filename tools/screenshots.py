@@ -28,6 +28,7 @@ START = (
     "import sys; from dashboard.commands import main; "
     "raise SystemExit(main(['replay', 'kill-one', '--port', '0', '--no-open', '--json']))"
 )
+CAUGHT_UP = "() => !document.body.innerText.includes('reading what is new')"
 SHARP = """() => {
   const [frame] = performance.getEntriesByName("cascade-frame");
   return frame && frame.detail.sharp;
@@ -68,6 +69,7 @@ def _shoot(browser: str, url: str, folder: Path) -> list[Path]:
             page.wait_for_selector(".cr-edge", state="attached")  # the transition in the lattice
             page.wait_for_selector('tr[data-rank="0"]')
             page.wait_for_function(SHARP)
+            page.wait_for_function(CAUGHT_UP)
             page.mouse.move(WIDTH - 2, HEIGHT - 2)
             made.append(folder / name)
             page.screenshot(path=str(made[-1]))
