@@ -72,7 +72,7 @@ Cascade.Tiles = class Tiles {
     else this.next();
   }
 
-  /** ahead: nobody waits for it. */
+  /** True when the tile came. ahead: nobody waits for it, nor is told when it does not come. */
   async ask(question, ahead = false) {
     const { t0 } = this;
     const { a, b, w, lanes, ranks, version } = question;
@@ -80,17 +80,20 @@ Cascade.Tiles = class Tiles {
     this.asking = asking;
     try {
       const tile = await this.source.tile(a, b, w, lanes, ranks, { signal: asking.abort.signal });
-      if (this.stopped) return;
+      if (this.stopped) return false;
       this.failed = false;
-      if (t0 !== this.t0) return;
+      if (t0 !== this.t0) return false;
       const hadIt = this.sharp();
       this.keep({ ...tile, question, asked: version });
       if (!ahead || !hadIt) this.changed();
+      return true;
     } catch (error) {
-      if (this.stopped || asking.abort.signal.aborted) return;
-      this.failed = true;
+      if (this.stopped || asking.abort.signal.aborted) return false;
       if (!(error instanceof Cascade.Problem)) console.error(error);
+      if (ahead) return false;
+      this.failed = true;
       this.changed();
+      return false;
     } finally {
       this.asking = null;
     }
@@ -109,7 +112,11 @@ Cascade.Tiles = class Tiles {
 
   /** One neighbour a time: before, after, and the one further out. */
   async prefetch() {
-    if (this.stopped || this.asking || !this.wanted || document.hidden) return;
+    if (this.stopped || !this.wanted || document.hidden) return;
+    if (this.asking) { // the same step again is on its way: it goes first
+      if (this.asking.ahead) this.idle = setTimeout(() => this.prefetch(), Tiles.IDLE_MS);
+      return;
+    }
     const { a, b, w, lanes, ranks, version } = this.wanted;
     const span = b - a;
     for (const [from, to] of [[b, b + span], [a - span, a], [a - span / 2, b + span / 2]]) {
@@ -131,9 +138,9 @@ Cascade.Tiles = class Tiles {
   async fetchAhead(question) {
     if (this.kept.some((tile) => this.isOf(tile.question, question))) return true;
     const { wanted } = this;
-    await this.ask(question, true);
-    if (this.failed || this.stopped) return false;
-    if (this.wanted === wanted && this.sharp()) return true;
+    const came = await this.ask(question, true);
+    if (this.stopped) return false;
+    if (this.wanted === wanted && this.sharp()) return came;
     this.next();
     return false;
   }

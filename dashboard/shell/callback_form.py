@@ -54,8 +54,20 @@ def check_form(body: bytes, callbacks: Mapping[str, Any]) -> None:
     changed = asked.get("changedPropIds", [])
     if not isinstance(changed, list) or not all(isinstance(one, str) for one in changed):
         raise _bad("these are no names of properties", "changedPropIds")
-    if not isinstance(asked.get("outputs", []), (list, dict)):
+    assert isinstance(output, str)
+    _check_outputs(asked.get("outputs"), output)
+
+
+def _check_outputs(outputs: Any, output: str) -> None:
+    """``outputs`` names again what ``output`` does: ``id.property``, or ``..id.property...id.property..``."""
+    many = output.startswith("..") and output.endswith("..")
+    names = output[2:-2].split("...") if many else [output]
+    pairs = [tuple(name.rsplit(".", 1)) for name in names]
+    told = outputs if many else [outputs]
+    if not isinstance(told, list) or not all(isinstance(one, dict) for one in told):
         raise _bad("these are no outputs", "outputs")
+    if [(one.get("id"), one.get("property")) for one in told] != pairs:
+        raise _bad("these are not the callback's outputs", "outputs")
 
 
 def _check_values(values: Any, declared: list[dict[str, Any]], told: str) -> None:

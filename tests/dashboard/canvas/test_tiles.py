@@ -10,7 +10,8 @@ HOLD = """() => {
   window.held = [];
   const tell = tl.source.tile.bind(tl.source);
   tl.source.tile = (a, b, w, lanes, ranks, { signal }) => new Promise((resolve, reject) => {
-    held.push({ a, b, signal, go: () => resolve(tell(a, b, w, lanes, ranks, { signal })) });
+    const go = () => resolve(tell(a, b, w, lanes, ranks, { signal }));
+    held.push({ a, b, signal, go, fail: () => reject(new Cascade.Problem("gone", "away")) });
     signal.addEventListener("abort", () => reject(new DOMException("", "AbortError")));
   });
 }"""
@@ -118,6 +119,36 @@ def test_another_step_than_the_one_fetched_ahead_is_not_taken_for_it(holding):
     assert holding.evaluate("[held[1].signal.aborted, tl.tiles.sharp()]") == [True, None]
     holding.evaluate("held[2].go()")
     holding.wait_for_function("tl.tiles.sharp()")
+
+
+def test_what_nobody_waits_for_fails_in_silence_and_is_in_nobody_s_way(holding):
+    holding.evaluate("Cascade.Tiles.STEP_MS = 1e6")
+    holding.evaluate("view.zoom(0.5, view.a)")
+    holding.evaluate("held[0].go()")
+    holding.wait_for_function("tl.tiles.sharp() && !tl.tiles.asking")
+    holding.evaluate("() => { tl.tiles.prefetchStep(); }")
+    holding.evaluate("held[1].fail()")
+    holding.wait_for_function("!tl.tiles.asking")
+    assert holding.evaluate("tl.tiles.failed") is False
+    holding.evaluate("() => { tl.tiles.prefetch(); }")  # hangs, and the reader moves on
+    assert holding.evaluate("held.length") == 3
+    holding.evaluate("view.zoom(0.49, view.a)")
+    holding.wait_for_function("held.length === 4")
+    holding.evaluate("held[3].go()")
+    holding.wait_for_function("tl.tiles.sharp()")
+
+
+def test_neighbours_wait_for_the_step_that_is_fetched_ahead(holding):
+    holding.evaluate("Cascade.Tiles.STEP_MS = 1e6")
+    holding.evaluate("view.zoom(0.5, view.a)")
+    holding.evaluate("held[0].go()")
+    holding.wait_for_function("tl.tiles.sharp() && !tl.tiles.asking")
+    holding.evaluate("() => { clearTimeout(tl.tiles.idle); Cascade.Tiles.IDLE_MS = 1; }")
+    holding.evaluate("() => { tl.tiles.prefetchStep(); tl.tiles.prefetch(); }")
+    assert holding.evaluate("held.length") == 2
+    holding.evaluate("held[1].go()")
+    holding.wait_for_function("held.length === 3")
+    assert holding.evaluate("held[2].a") == holding.evaluate("Math.round(view.b)")
 
 
 def test_a_window_off_by_a_thousandth_of_a_pixel_is_the_same_picture(holding):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import shutil
 import signal
 import threading
@@ -12,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from cascade_runtime.vocabulary.errors import CascadeError
 from collector.trace.trace_folder import open_trace
 from collector.web.app import create_app
 from collector.web.settings import Settings
@@ -20,6 +22,7 @@ from dashboard.commands import main
 from dashboard.shell.app import add_dashboard
 from dashboard.shell.context import Shell
 from dashboard.shell.replay import ReplaySql, ReplayStore
+from dashboard.shell.run_document import failed_document
 from dashboard.shell.sql_answer import ask as ask_sql
 from dashboard.story import sources_of_trace
 from tests.collector.web.asgi import JSON, ask
@@ -148,13 +151,21 @@ def test_what_is_damaged_meanwhile_is_told_on_a_page(copied, tmp_path, monkeypat
         name = cut_off(copied)
         store, sql = ReplayStore(sources.only), ReplaySql(copied, sources.only)
         app = create_app(store, sql, Tokens(tmp_path), Settings())
-        add_dashboard(app, Shell(store, sources, sql, app.state.sessions, replayed="<b>"))
+        add_dashboard(app, Shell(store, sources, sql, app.state.sessions))
         answer = ask(app, "GET", f"/dash/run/{sources.only.run_id}")
         sql.close()
     assert answer.status == 422
     assert answer.headers["content-type"].startswith("text/html")
     text = answer.body.decode()
     assert "cannot be read as Parquet" in text and name in text and "What to do" in text
+
+
+def test_what_a_damage_page_says_is_text():
+    said = CascadeError('<i>a</i> & "b" {x}', where="<u>{title}", hint="<script>{0}</script>")
+    text = failed_document(said).decode()
+    assert "&lt;i&gt;a&lt;/i&gt; &amp; &quot;b&quot; {x}" in text
+    assert "&lt;u&gt;{title}" in text and "&lt;script&gt;{0}&lt;/script&gt;" in text
+    assert not {"<i>", "<u>", "<script>"} & set(re.findall(r"<\w+>", text))
 
 
 def test_other_statements_are_answered_while_one_waits_for_the_judging(sample, tmp_path):

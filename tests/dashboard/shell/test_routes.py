@@ -146,6 +146,13 @@ def test_a_callback_that_pages_call_is_answered(replay):
         (called(changedPropIds=[1]), "changedPropIds"),
         (called(changedPropIds="at"), "changedPropIds"),
         (called(outputs=3), "outputs"),
+        (called(outputs=None), "outputs"),
+        (called(outputs=[]), "outputs"),
+        (called(outputs={}), "outputs"),
+        (called(outputs=[1, None]), "outputs"),
+        (called(outputs=[{"id": "head", "property": "children"}]), "outputs"),
+        (called(outputs=[{"id": {"a": 1}, "property": "children"}] * 3), "outputs"),
+        (called(outputs={"id": "head", "property": "children"}), "outputs"),
     ],
 )
 def test_a_malformed_callback_is_the_one_error(replay, caplog, body, where):
@@ -153,6 +160,19 @@ def test_a_malformed_callback_is_the_one_error(replay, caplog, body, where):
     assert answer.status == 400
     assert (answer.error["code"], answer.error["where"]) == ("bad_body", where)
     assert "Traceback" not in caplog.text
+
+
+def test_outputs_that_are_not_told_are_missed(replay):
+    body = json.loads(called())
+    del body["outputs"]
+    answer = ask(replay, "POST", CALLBACK, json.dumps(body).encode(), [JSON, SAME])
+    assert (answer.status, answer.error["where"]) == (400, "outputs")
+
+
+def test_a_large_body_is_read_as_any_other(replay):
+    long = called(changedPropIds=["at.pathname"] * 20_000)
+    assert ask(replay, "POST", CALLBACK, long, [JSON, SAME]).status == 200
+    assert ask(replay, "POST", CALLBACK, long + b"]", [JSON, SAME]).status == 400
 
 
 def test_a_page_sends_no_more_than_it_may(replay):
