@@ -68,7 +68,7 @@ class Provisional:
 
     Attributes:
         num_given_up: entries of collectives that were never whole.
-        num_laid: instances whose waits are in the lanes.
+        num_laid: members of collectives that were laid, those that did not wait too.
         is_off: something was laid that is known to be otherwise by now: all must be read again.
     """
 
@@ -102,6 +102,8 @@ class Provisional:
         groups: Rows,
         waiting: Rows | None = None,
         now_s: float = 0.0,
+        *,
+        is_whole: bool = True,
     ) -> None:
         """Add rows of the tables ``collectives`` and ``groups``.
 
@@ -112,11 +114,13 @@ class Provisional:
             waiting: of a run that grows, every collective that has not completed; ``entered`` has those
                 that have, or never will.
             now_s: the clock, for those.
+            is_whole: whether no older row is still to come: else a completion may be, though its
+                collective is not among ``waiting`` any more.
         """
         resized = self._resize(groups)
         new = self._without_laid(self._columns(entered))
         still = np.empty((7, 0), np.int64) if waiting is None else self._columns(waiting)
-        still = self._only_not_laid(still)
+        still = self._only_not_laid(still, is_whole)
         concerned = np.isin(self._pending[0], np.concatenate([new[0], still[0]]))
         if len(resized):
             concerned |= np.isin(self._pending[0] >> _CSEQ_BITS, resized)
@@ -179,14 +183,15 @@ class Provisional:
                 self.is_off |= arrival != laid[0] or leave < laid[1]
         return np.delete(new, gone, axis=1)
 
-    def _only_not_laid(self, still: Ints) -> Ints:
-        """Less those that are laid already; of those that are not open any more nothing is kept."""
+    def _only_not_laid(self, still: Ints, is_whole: bool) -> Ints:
+        """Less those that are laid already; those that will not be heard of again are forgotten."""
         if not self._laid_open:
             return still
         members = list(zip(*(column.tolist() for column in still[:3]), strict=True))
         is_new = np.fromiter((m not in self._laid_open for m in members), np.bool_, len(members))
-        known = self._laid_open
-        self._laid_open = {m: known[m] for m in members if m in known}
+        if is_whole:
+            known = self._laid_open
+            self._laid_open = {m: known[m] for m in members if m in known}
         return still[:, is_new]
 
     def _columns(self, rows: Rows) -> Ints:

@@ -64,6 +64,11 @@ class NewRows:
         """Whether no older row is missing, as far as it is known."""
         return self._is_whole
 
+    @property
+    def is_due(self) -> bool:
+        """Whether older rows are missing, and it is time to look for them."""
+        return not self._is_whole and self._mono_s() >= self._whole_at_s
+
     def read(self, source: RowSource) -> Read:
         """What came since the last time; ``source`` is the same run each time, and not kept."""
         if self._place is not None and (self._is_whole or self._mono_s() < self._whole_at_s):
