@@ -68,7 +68,9 @@ def test_of_many_of_one_moment_no_more_than_so_many_are_kept(monkeypatch):
     monkeypatch.setattr(wait_entries, "MAX_ENTRIES", 100)
     entries = WaitEntries(0)
     for at in (7, 7, 9, 9):
-        entries.add(table([("c", cseq, rank, rank, at) for cseq in range(125) for rank in range(4)]))
+        entries.add(
+            table([("c", cseq, rank, rank, at) for cseq in range(125) for rank in range(4)])
+        )
         assert len(entries._wall) == 100 and set(entries._wall.tolist()) == {at}
     assert entries.since_ns == 9 and entries.is_full
 
@@ -83,5 +85,5 @@ def test_names_of_communicators_are_forgotten_with_their_entries(monkeypatch):
         entries.add(table(rows))
         seen = [*seen, *rows][-100:]
         assert len(entries._codes) <= 102
-        expected = [column for column in zip(*the_slow_way(seen), strict=True)]
+        expected = list(zip(*the_slow_way(seen), strict=True))
         assert [tuple(column.tolist()) for column in entries.pairs()] == (expected or [()] * 4)
