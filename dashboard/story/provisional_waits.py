@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from collector.storage._interface import News
 from dashboard.story import words
@@ -121,10 +122,10 @@ class WaitsKeeper:
         found = news.after(self._place, _TABLE)
         if found is None:
             return False
-        for rows in found:
-            self._entries.add(entries_of(rows))
-        self._entries.forget(since_ns)
+        if found:  # all at once: what failed half way would be added twice
+            self._entries.add(pa.concat_tables([entries_of(rows) for rows in found]))
         self._place = news.place
+        self._entries.forget(since_ns)
         return True
 
 
@@ -135,9 +136,10 @@ def _since(num_rows: int, first_ns: int, last_ns: int) -> int:
 
 
 def _told(entries: WaitEntries, first_ns: int, last_ns: int) -> WaitsPart | None:
-    """Waits in collectives that everybody completed; None when there is none.
+    """Waits of whoever completed a collective for the last who did; None when there is none.
 
-    Direct blame only: why the last was last, an analysis tells.
+    How many belong to a collective is not known here: of one that some have yet to complete it counts
+    those who have. Direct blame only: why the last was last, an analysis tells.
     """
     pairs = entries.pairs()
     if not len(pairs.num):

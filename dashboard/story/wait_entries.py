@@ -16,6 +16,9 @@ Ints = npt.NDArray[np.int64]
 MAX_ENTRIES = 1_000_000
 """That are kept; of more the newest are."""
 
+MIN_CODES = 1_000
+"""Of more names of communicators those that have no entry any more are forgotten."""
+
 CSEQ_BITS = 40
 _COLUMNS = ("comm_id", "cseq", "rank", "came", "wall_ns")
 
@@ -62,6 +65,7 @@ class WaitEntries:
     def __init__(self, since_ns: int) -> None:
         self.since_ns = since_ns
         self._codes: dict[str, int] = {}
+        self._most_codes = MIN_CODES
         self._key, self._rank, self._came, self._wall = (np.zeros(0, np.int64) for _ in range(4))
 
     @property
@@ -89,13 +93,26 @@ class WaitEntries:
     def forget(self, since_ns: int) -> None:
         """Let go of what is older, and of the oldest where there is too much."""
         self.since_ns = max(self.since_ns, since_ns)
-        if len(self._wall) > MAX_ENTRIES:
-            newest = np.partition(self._wall, len(self._wall) - MAX_ENTRIES)
-            self.since_ns = max(self.since_ns, int(newest[len(self._wall) - MAX_ENTRIES]))
         keep = self._wall >= self.since_ns
+        num_more = len(self._wall) - MAX_ENTRIES
+        if num_more > 0:
+            order = np.argpartition(self._wall, num_more)
+            keep[order[:num_more]] = False  # of those of one moment some, too
+            self.since_ns = max(self.since_ns, int(self._wall[order[num_more]]))
         if not keep.all():
             columns = (self._key, self._rank, self._came, self._wall)
             self._key, self._rank, self._came, self._wall = (column[keep] for column in columns)
+            if len(self._codes) > self._most_codes:
+                self._forget_codes()
+
+    def _forget_codes(self) -> None:
+        """Number anew those that have an entry, in their order: the entries stay sorted."""
+        codes = self._key >> CSEQ_BITS
+        used, places = np.unique(codes, return_inverse=True)
+        number = dict(zip(used.tolist(), range(1, len(used) + 1), strict=True))
+        self._codes = {w: number[code] for w, code in self._codes.items() if code in number}
+        self._key += (places + 1 - codes) << CSEQ_BITS
+        self._most_codes = max(MIN_CODES, 2 * len(used))
 
     def pairs(self) -> Pairs:
         """Whoever entered last is whom the others waited for; of several the lowest rank."""

@@ -87,7 +87,10 @@ class Builder:
         return self.shown.t0 if self._first_ns is None else t0_of(source.meta(), self._first_ns)
 
     def is_done(self, source: RowSource) -> bool:
-        """True when what is shown is all of this version."""
+        """True when what is shown is all of this version, and nothing of it is known to be otherwise."""
+        live = self._live
+        if live is not None and (live.content.is_off or not live.new.is_whole):
+            return False
         return not self._is_held() and self._read == (source.version(), source.is_judged_whole())
 
     def update(self, source: RowSource, stop: threading.Event) -> None:
@@ -107,12 +110,19 @@ class Builder:
         self.building = None
 
     def _is_held(self) -> bool:
-        """Whether more will be in the lanes in a moment, though nothing comes."""
-        return self._live is not None and self._live.content.num_held > 0
+        """Whether there is something to be done now or in a moment, though nothing comes."""
+        if self._live is None:
+            return False
+        new, content = self._live
+        return content.num_held > 0 or new.is_due or self._is_due_again(self._live)
+
+    def _is_due_again(self, live: _Live) -> bool:
+        """Whether all is to be read again now, because something was laid otherwise."""
+        return live.content.is_off and self._mono_s() >= self._again_s
 
     def _add_new(self, source: RowSource) -> None:
         live, now = self._live, self._mono_s()
-        if live is not None and live.content.is_off and now >= self._again_s:
+        if live is not None and self._is_due_again(live):
             live = None
         new = NewRows(self._mono_s) if live is None else live.new
         read = new.read(source)
@@ -129,7 +139,8 @@ class Builder:
             self._first_ns = min(self._first_ns, earliest)
         with self._drawing:
             num_laid = live.content.num_laid
-            live.content.add(read.rows, read.waiting, self._mono_s())
+            is_whole = live.new.is_whole
+            live.content.add(read.rows, read.waiting, self._mono_s(), is_whole=is_whole)
             is_other = self.shown is not live.content or live.content.num_laid != num_laid
             self._live, self.shown = live, live.content
             if len(read.rows.what) or is_other:

@@ -54,13 +54,21 @@ class Content:
         """What is known now would be drawn otherwise: all must be read again."""
         return self._provisional.is_off
 
-    def add(self, rows: Rows, waiting: Rows | None = None, now_s: float = 0.0) -> None:
+    def add(
+        self,
+        rows: Rows,
+        waiting: Rows | None = None,
+        now_s: float = 0.0,
+        *,
+        is_whole: bool = True,
+    ) -> None:
         """Add rows of the event tables.
 
         Args:
             rows: of a run that grows, less collectives that have not completed.
             waiting: of a run that grows, all of those.
             now_s: the clock, for those.
+            is_whole: whether no older row is still to come.
         """
         actors = rows.only(ACTORS)
         self.agents.update(actors.rank[actors.kind == 1].tolist())
@@ -78,7 +86,8 @@ class Content:
             self.ranks.update(np.unique(entered.rank).tolist())
             if waiting is not None:
                 self.ranks.update(np.unique(waiting.rank).tolist())
-            self._provisional.add(self.waits, entered, rows.only(GROUPS), waiting, now_s)
+            groups = rows.only(GROUPS)
+            self._provisional.add(self.waits, entered, groups, waiting, now_s, is_whole=is_whole)
         for some in (rows, waiting):
             if some is not None and len(some.wall_ns):
                 self.upto_ns = max(self.upto_ns, int(some.wall_ns.max()) - self.t0)

@@ -16,6 +16,10 @@ MAX_PENDING = 1_000_000
 """Entries that wait for the other members of their collective. Of more, the oldest are given up: a
 collective whose member died is never whole."""
 
+MAX_COMMS = 100_000
+"""Communicators that are known by name. Of more those are forgotten that nothing is kept of; where many
+have a size, the oldest of them."""
+
 SETTLE_S = 1.0
 """So long a collective that everybody has entered is waited for to be completed."""
 
@@ -68,13 +72,14 @@ class Provisional:
 
     Attributes:
         num_given_up: entries of collectives that were never whole.
-        num_laid: instances whose waits are in the lanes.
+        num_laid: members of collectives that were laid, those that did not wait too.
         is_off: something was laid that is known to be otherwise by now: all must be read again.
     """
 
     def __init__(self, t0: int) -> None:
         self._t0 = t0
         self._codes: dict[str | None, int] = {}
+        self._most_codes = MAX_COMMS
         self._sizes = np.zeros(64, np.int64)
         self._is_laid = np.zeros(64, np.bool_)
         self._pending = np.empty((7, 0), np.int64)
@@ -102,6 +107,8 @@ class Provisional:
         groups: Rows,
         waiting: Rows | None = None,
         now_s: float = 0.0,
+        *,
+        is_whole: bool = True,
     ) -> None:
         """Add rows of the tables ``collectives`` and ``groups``.
 
@@ -112,11 +119,13 @@ class Provisional:
             waiting: of a run that grows, every collective that has not completed; ``entered`` has those
                 that have, or never will.
             now_s: the clock, for those.
+            is_whole: whether no older row is still to come: else a completion may be, though its
+                collective is not among ``waiting`` any more.
         """
         resized = self._resize(groups)
         new = self._without_laid(self._columns(entered))
         still = np.empty((7, 0), np.int64) if waiting is None else self._columns(waiting)
-        still = self._only_not_laid(still)
+        still = self._only_not_laid(still, is_whole)
         concerned = np.isin(self._pending[0], np.concatenate([new[0], still[0]]))
         if len(resized):
             concerned |= np.isin(self._pending[0] >> _CSEQ_BITS, resized)
@@ -127,6 +136,8 @@ class Provisional:
             self._pending = self._kept(np.concatenate([rest, left], axis=1))
         else:
             self._held = {}
+        if len(self._codes) > self._most_codes:
+            self._forget_codes()
 
     def _match(self, lanes: Lanes, every: Ints, num_closed: int, now_s: float) -> Ints:
         """Lay what is whole; the entries that wait on. The open ones come last."""
@@ -179,14 +190,15 @@ class Provisional:
                 self.is_off |= arrival != laid[0] or leave < laid[1]
         return np.delete(new, gone, axis=1)
 
-    def _only_not_laid(self, still: Ints) -> Ints:
-        """Less those that are laid already; of those that are not open any more nothing is kept."""
+    def _only_not_laid(self, still: Ints, is_whole: bool) -> Ints:
+        """Less those that are laid already; those that will not be heard of again are forgotten."""
         if not self._laid_open:
             return still
         members = list(zip(*(column.tolist() for column in still[:3]), strict=True))
         is_new = np.fromiter((m not in self._laid_open for m in members), np.bool_, len(members))
-        known = self._laid_open
-        self._laid_open = {m: known[m] for m in members if m in known}
+        if is_whole:
+            known = self._laid_open
+            self._laid_open = {m: known[m] for m in members if m in known}
         return still[:, is_new]
 
     def _columns(self, rows: Rows) -> Ints:
@@ -223,6 +235,34 @@ class Provisional:
         self.num_given_up += too_many
         newest = np.argsort(pending[3], kind="stable")[too_many:]
         return np.ascontiguousarray(pending[:, np.sort(newest)])
+
+    def _forget_codes(self) -> None:
+        """Number anew the communicators that something is kept of, in their order."""
+        is_used = np.zeros(len(self._sizes), np.bool_)
+        is_used[self._pending[0] >> _CSEQ_BITS] = True
+        is_used[[key >> _CSEQ_BITS for key in (*self._held, *(m[0] for m in self._laid_open))]] = (
+            True
+        )
+        sized = np.flatnonzero((self._sizes > 0) & ~is_used)
+        is_used[sized[-(MAX_COMMS // 2) :]] = True
+        is_used[0] = False
+        used = np.flatnonzero(is_used)
+        number = np.zeros(len(is_used), np.int64)
+        number[used] = np.arange(1, len(used) + 1)
+        places = number.tolist()
+
+        def moved(key: int) -> int:
+            return places[key >> _CSEQ_BITS] << _CSEQ_BITS | key & (1 << _CSEQ_BITS) - 1
+
+        codes = self._pending[0] >> _CSEQ_BITS
+        self._pending[0] += (number[codes] - codes) << _CSEQ_BITS
+        self._held = {moved(key): since_s for key, since_s in self._held.items()}
+        self._laid_open = {(moved(m[0]), m[1], m[2]): at for m, at in self._laid_open.items()}
+        self._codes = {word: places[code] for word, code in self._codes.items() if places[code]}
+        sizes, is_laid = self._sizes, self._is_laid
+        self._sizes, self._is_laid = np.zeros_like(sizes), np.zeros_like(is_laid)
+        self._sizes[number[used]], self._is_laid[number[used]] = sizes[used], is_laid[used]
+        self._most_codes = max(MAX_COMMS, 2 * len(used))
 
     def _code(self, comm: Any) -> Ints:
         """A number above 0 for each communicator; 0 for null."""

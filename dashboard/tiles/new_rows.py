@@ -64,6 +64,11 @@ class NewRows:
         """Whether no older row is missing, as far as it is known."""
         return self._is_whole
 
+    @property
+    def is_due(self) -> bool:
+        """Whether older rows are missing, and it is time to look for them."""
+        return not self._is_whole and self._mono_s() >= self._whole_at_s
+
     def read(self, source: RowSource) -> Read:
         """What came since the last time; ``source`` is the same run each time, and not kept."""
         if self._place is not None and (self._is_whole or self._mono_s() < self._whole_at_s):
@@ -74,33 +79,36 @@ class NewRows:
 
     def _by_news(self, source: RowSource, place: Mapping[str, int]) -> Read | None:
         # Before the rows: all up to a mark are among them, or were read.
-        marks = source.marks() if self._seen.num_noted > NOTED_ROWS else None
+        is_due = self._seen.num_noted > NOTED_ROWS
+        marks = source.marks() if is_due and self._is_whole else None
         news = source.news()
         rows = None if news is None else rows_after(news, place)
         if news is None or rows is None:
             return None
-        self._seen.note(rows)
-        if self._seen.num_noted > NOTED_ROWS:
-            self._seen.settle(marks if self._is_whole else None, news)
+        read = Read(rows, open_rows(news))
+        self._seen.note(*read)
+        if is_due:
+            self._seen.settle(marks)
         self._went_on(news, rows)
-        return Read(rows, open_rows(news))
+        return read
 
     def _by_sql(self, source: RowSource) -> Read:
         began = self._mono_s()
         marks = source.marks()  # before the rows: all up to a mark are among them
         source.news()  # no answer is of a moment before this one
-        self._seen.settle(None, None)
+        self._seen.settle(None)
         since = None
         if self._newest is not None and began < self._whole_at_s:
             since = self._newest - NEW_NS
-        every, news = rows_beyond(source, self._seen.upto(), since)
-        rows = self._seen.take(every, marks, news, since, NEW_NS)
+        every, news = rows_beyond(source, self._seen.upto(), self._seen.open(), since)
+        waiting = open_rows(news)
+        rows = self._seen.take(every, marks, waiting, since, NEW_NS)
         now = self._mono_s()
         self._is_whole = since is None
         if since is None:
             self._whole_at_s = now + max(WHOLE_S, SHARE * (now - began))
         self._went_on(news, every)
-        return Read(rows, open_rows(news))
+        return Read(rows, waiting)
 
     def _went_on(self, news: News, rows: Rows) -> None:
         self._place = news.place

@@ -117,7 +117,10 @@ def _rows(answer: Any) -> Rows:
 
 
 def rows_beyond(
-    source: RowSource, seen: Iterable[tuple[int, int, int]], since: int | None
+    source: RowSource,
+    seen: Iterable[tuple[int, int, int]],
+    missed: Iterable[tuple[int, int, int]],
+    since: int | None,
 ) -> tuple[Rows, News]:
     """The rows of a run that grows beyond those that were read, and the news as of them.
 
@@ -126,16 +129,18 @@ def rows_beyond(
     Args:
         source: the run.
         seen: (rank, incarnation, highest seq that was read); of other actors all rows come.
+        missed: (rank, incarnation, seq) of rows up to there that were not read.
         since: wall clock of the earliest; any when not given.
     """
-    values = ", ".join(f"({r}, {i}, {s})" for r, i, s in seen) or "(-1, -1, -1)"
     bound = "" if since is None else f" AND wall_ns >= {since}"
     parts = _PARTS | {"collectives": f"{_PARTS['collectives']} WHERE {_CLOSED}"}
     answer, news = source.query_at(
-        f"WITH seen(rank, incarnation, upto) AS (VALUES {values}), "  # noqa: S608
+        f"WITH seen(rank, incarnation, upto) AS (VALUES {_values(seen)}), "  # noqa: S608
+        f"missed(rank, incarnation, mine) AS (VALUES {_values(missed)}), "
         f"r AS ({_statement(list(parts.values()))}) SELECT {_COLUMNS} FROM r LEFT JOIN seen AS s "
-        "ON r.rank = s.rank AND r.incarnation = s.incarnation "
-        f"WHERE seq > coalesce(upto, -1){bound}"
+        "ON r.rank = s.rank AND r.incarnation = s.incarnation LEFT JOIN missed AS m "
+        "ON r.rank = m.rank AND r.incarnation = m.incarnation AND r.seq = m.mine "
+        f"WHERE (seq > coalesce(upto, -1) OR mine IS NOT NULL){bound}"
     )
     assert news is not None  # rows come
     rows, lost = _rows(answer), news.open()
@@ -146,6 +151,10 @@ def rows_beyond(
         mine = zip(*(getattr(rows, name).tolist() for name in names), strict=True)
         rows = rows.where(np.fromiter((key not in keys for key in mine), np.bool_))
     return rows, news
+
+
+def _values(keys: Iterable[tuple[int, int, int]]) -> str:
+    return ", ".join(f"({r}, {i}, {s})" for r, i, s in keys) or "(-1, -1, -1)"
 
 
 _CLOSED = "(done_seq IS NOT NULL OR completed IS DISTINCT FROM false)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from contextlib import suppress
 
 import msgspec
 import pytest
@@ -29,6 +30,7 @@ from dashboard.story.provisional_waits import WaitsKeeper
 from dashboard.story.sample_keeper import SampleKeeper
 from dashboard.story.small_rows import SmallKeeper
 from dashboard.story.teller import Teller
+from dashboard.story.wait_entries import WaitEntries
 from dashboard.tiles.in_threads import NUM_THREADS
 from tests.dashboard.story.kit import DEADLINE_S
 from tests.dashboard.story.test_live import Clock, begun, feed, rows_of, seal
@@ -190,6 +192,39 @@ def test_older_news_than_a_look_that_ended_since_takes_nothing_back(store):
     seen = keeper.as_of(source.version(), source.num_rows(), small.as_of(news), news)
     anew = look_at(source, EVENT_TABLES, seen.bucket_ns)
     assert spans(seen) == spans(Activity(anew.spans, seen.bucket_ns))
+
+
+def test_waits_that_could_not_be_added_are_added_once(store, monkeypatch):
+    """What comes is in several parts; one of them cannot be taken in, the first time."""
+    meta, rows = rows_of("kill-one")
+    store.put_meta(begun(meta))
+    source, clock = sources_of_store(store).get(meta.run_id), Clock()
+    ends = (len(rows), min(r.wall_ns for r in rows), max(r.wall_ns for r in rows))
+    feed(store, rows[:1000])
+    waits = WaitsKeeper(source, clock)
+    waits.as_of(source.version(), *ends, source.news())
+    for at in range(1000, len(rows), 1000):
+        feed(store, rows[at : at + 1000])
+        store._catalog.find(meta.run_id).rows.convert_waiting()
+        if at == 2000:
+            seal(store, meta.run_id)
+    news, clock.now = source.news(), clock.now + 1000.0
+    assert len(news.after(waits._place, "collectives")) > 1
+    right, num_added = WaitEntries.add, 0
+
+    def fails(self, entries):
+        nonlocal num_added
+        num_added += 1
+        if num_added == 2:
+            raise MemoryError
+        right(self, entries)
+
+    monkeypatch.setattr(WaitEntries, "add", fails)
+    for _ in range(2):
+        with suppress(MemoryError):
+            told_waits = waits.as_of(source.version(), *ends, news)
+    monkeypatch.setattr(WaitEntries, "add", right)
+    assert told_waits == WaitsKeeper(source, clock).as_of(source.version(), *ends, news)
 
 
 def test_a_walk_is_told_while_the_rest_is_still_being_read(store, monkeypatch):

@@ -62,3 +62,28 @@ def test_no_more_than_so_many_are_kept(monkeypatch):
         assert entries.num_bytes <= 4 * 8 * 102
     assert entries.is_full and entries.since_ns >= 1000 + 949
     assert entries.pairs().wait_ns.tolist() == [50]
+
+
+def test_of_many_of_one_moment_no_more_than_so_many_are_kept(monkeypatch):
+    monkeypatch.setattr(wait_entries, "MAX_ENTRIES", 100)
+    entries = WaitEntries(0)
+    for at in (7, 7, 9, 9):
+        entries.add(
+            table([("c", cseq, rank, rank, at) for cseq in range(125) for rank in range(4)])
+        )
+        assert len(entries._wall) == 100 and set(entries._wall.tolist()) == {at}
+    assert entries.since_ns == 9 and entries.is_full
+
+
+def test_names_of_communicators_are_forgotten_with_their_entries(monkeypatch):
+    monkeypatch.setattr(wait_entries, "MAX_ENTRIES", 100)
+    monkeypatch.setattr(wait_entries, "MIN_CODES", 50)
+    entries, seen = WaitEntries(0), []
+    for number in range(1000):
+        comm = "often" if number % 3 == 0 else f"c{number}"
+        rows = [(comm, number, rank, number + rank * number, 1000 + number) for rank in range(2)]
+        entries.add(table(rows))
+        seen = [*seen, *rows][-100:]
+        assert len(entries._codes) <= 102
+        expected = list(zip(*the_slow_way(seen), strict=True))
+        assert [tuple(column.tolist()) for column in entries.pairs()] == (expected or [()] * 4)

@@ -104,6 +104,44 @@ def test_entries_whose_members_never_come_are_given_up_at_last(monkeypatch):
     assert lanes.caused.sums(0, 100) == {1: 11}
 
 
+def test_communicators_that_nothing_is_kept_of_are_forgotten(monkeypatch):
+    """A sender names them; those that are kept go on as before."""
+    monkeypatch.setattr(feed_waits, "MAX_PENDING", 10)
+    monkeypatch.setattr(feed_waits, "MAX_COMMS", 40)
+    lanes, feed = Lanes(), Provisional(0)
+    for number in range(1000):
+        comm, at = f"c{number}", 10 * number
+        sized = [group(comm, 2)] if number % 2 else []  # of the others nobody tells the members
+        feed.add(lanes, rows(COLLECTIVES, [(0, comm, 0, 0, -1, at, None)]), rows(GROUPS, sized))
+        earlier = number - 4  # is pending
+        entry = [(1, f"c{earlier}", 0, 0, -1, 10 * earlier + 3, None)] if earlier % 2 else []
+        feed.add(lanes, rows(COLLECTIVES, entry), rows(GROUPS, []))
+        assert len(feed._codes) <= 101 and len(feed._sizes) <= 256
+    whole = [number for number in range(996) if number % 2]
+    assert lanes.waited.sums(0, 10_000) == {0: 3 * len(whole)}
+    assert lanes.caused.sums(0, 10_000) == {1: 3 * len(whole)}
+
+
+def test_a_wait_laid_early_is_known_when_communicators_are_forgotten(monkeypatch):
+    monkeypatch.setattr(feed_waits, "MAX_COMMS", 8)
+    lanes, feed = Lanes(), Provisional(0)
+    none = rows(COLLECTIVES, [])
+    fill = [(0, f"c{number}", 0, 0, -1, 5, None) for number in range(20)]
+    monkeypatch.setattr(feed_waits, "MAX_PENDING", 3)
+    feed.add(lanes, rows(COLLECTIVES, fill), rows(GROUPS, []))
+    both = rows(COLLECTIVES, [(rank, "x", 0, 0, -1, 10 + 50 * rank, None) for rank in range(2)])
+    for now_s in (0.0, 5.0, 6.0):
+        feed.add(lanes, none, rows(GROUPS, [group("x", 2)]), both, now_s)
+    assert lanes.waited.sums(0, 100) == {0: 50} and feed.num_laid == 2
+    more = [(0, f"d{number}", 0, 0, -1, 5, None) for number in range(20)]
+    feed.add(lanes, rows(COLLECTIVES, more), rows(GROUPS, []), both, 7.0)
+    feed.add(lanes, none, rows(GROUPS, []), both, 8.0)
+    assert len(feed._codes) <= 5 and feed.num_laid == 2  # not once more
+    ended = [(rank, "x", 0, 0, -1, 10 + 50 * rank, 40 + 30 * rank) for rank in range(2)]
+    feed.add(lanes, rows(COLLECTIVES, ended), rows(GROUPS, []), none, 9.0)
+    assert feed.is_off and not feed._laid_open
+
+
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)])
 def test_judged_waits_lie_behind_those_that_cover_their_begin(order):
     """The analysis counts of overlapping waits each moment once; the lane must not take it off again."""

@@ -216,3 +216,48 @@ def test_completions_that_say_nothing_new_cost_no_second_reading(store):
     assert not watching.builder.shown.is_off
     assert not watching.builder.shown._provisional._laid_open
     assert drawn(watching.builder) == drawn(looked_at_anew(watching.source).builder)
+
+
+def test_what_was_laid_otherwise_is_read_again_though_nothing_comes(store):
+    put(store, [*(actor(r) for r in range(3)), group(0, 2)])
+    put(store, [entered(0, 0, 100 * MS), entered(1, 0, 900 * MS)])
+    watching = Watching(LiveRun(store, RUN))
+    for _ in range(2):
+        watching.look()
+        watching.clock.now += 2.0
+    assert np.any(drawn(watching.builder)["waited"])
+    put(store, [group(2, 3)])  # it has a third member, who has not entered; and all hang
+    watching.look()
+    assert watching.builder.shown.is_off and not watching.builder.is_done(watching.source)
+    watching.clock.now += AGAIN_S + 1
+    for _ in range(2):
+        watching.look()
+        watching.clock.now += 2.0
+    assert watching.builder.is_done(watching.source)
+    assert not np.any(drawn(watching.builder)["waited"])
+
+
+def test_a_wait_laid_early_is_known_until_its_completion_is_read(store, monkeypatch):
+    """A look at the newest rows leaves out who lags behind."""
+    put(store, [*(actor(r) for r in range(3)), *(group(r, 2) for r in range(2))])
+    put(store, [entered(0, 0, 100 * MS), entered(1, 0, 900 * MS)])
+    watching = Watching(LiveRun(store, RUN))
+    watching.look()
+    watching.clock.now += 2.0
+    watching.look()
+    assert np.any(drawn(watching.builder)["waited"])
+    monkeypatch.setattr(new_rows, "rows_after", lambda news, place: None)  # nothing is at hand
+    put(store, [gpu(2, 1, 1000 * 1000 * MS, 50.0)])
+    watching.clock.now += 1000.0
+    watching.look()  # at everything; from here on the newest rows are far ahead
+    put(store, [CollectiveDone(RUN, r, 0, 10, 11, T0 + at * MS) for r, at in ((0, 500), (1, 900))])
+    watching.clock.now += 0.1
+    watching.look()
+    assert not watching.is_whole and not watching.builder.shown.is_off
+    watching.clock.now += 1000.0
+    watching.look()
+    assert watching.is_whole and watching.builder.shown.is_off
+    for _ in range(2):
+        watching.clock.now += AGAIN_S + 1
+        watching.look()
+    assert drawn(watching.builder) == drawn(looked_at_anew(watching.source).builder)

@@ -70,6 +70,45 @@ def test_a_hole_that_is_never_filled_does_not_grow_without_end(store, monkeypatc
     assert found == [(0, n) for n in range(200) if n != 1]
 
 
+def test_in_the_news_it_is_known_how_far_each_actor_was_read(store, monkeypatch):
+    monkeypatch.setattr(new_rows, "NOTED_ROWS", 7)
+    put(store, [actor(0), entered(0, 1, 1000, seq=1)])  # and that one stays open
+    source, reader = LiveRun(store, RUN), NewRows()
+    found = read(reader, source)
+    for n in range(2, 100):
+        put(store, [gpu(0, n, n * 1000, 50.0)])
+        found += read(reader, source)
+        [(_, _, upto)] = reader._seen.upto()
+        assert upto + reader._seen.num_noted == n and reader._seen.num_noted <= 8
+        assert not any(len(seen.ahead) for seen in reader._seen._seen.values())
+    assert reader._seen.open() == [(0, 0, 1)]
+    assert found == [(0, n) for n in range(100) if n != 1]
+
+
+@pytest.mark.parametrize("apart", [1000, SECOND])
+def test_what_completes_while_one_is_away_is_read_however_far_others_are(store, monkeypatch, apart):
+    """Also where a lost row keeps the marks back, so that what is kept of later rows is cut."""
+    monkeypatch.setattr(new_rows, "NOTED_ROWS", 7)
+    monkeypatch.setattr(seen_rows, "MOST_AHEAD", 20)
+    clock = Clock()
+    put(store, [actor(0)])
+    source, reader = LiveRun(store, RUN), NewRows(clock)
+    found = read(reader, source)
+    for n in range(2, 300):  # seq 1 was lost
+        put(store, [entered(0, n, n * apart, seq=n) if n == 10 else gpu(0, n, n * apart, 50.0)])
+        found += read(reader, source)
+    assert reader._seen.upto()[0][2] > 200
+    put(store, [CollectiveDone(RUN, 0, 0, 10, 300, None, T0 + 300 * apart)])
+    seal(store, RUN)
+    store._catalog.find(RUN).rows._left._left.clear()
+    store._catalog.find(RUN).rows._kept = None
+    for _ in range(3):  # a look at the newest only, and at everything
+        found += read(reader, source)
+        clock.now += 1000.0
+    assert sorted(found) == [(0, n) for n in range(300) if n != 1]
+    assert not reader._seen.open()
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_who_was_away_reads_what_he_missed_once(store, monkeypatch, seed):
     """Some looks find the news at hand, others do not; collectives count when they have completed."""
