@@ -45,6 +45,21 @@ def slices(sample: str, num: int) -> list[dict[str, pa.Table]]:
     return cut
 
 
+def hung(sample: str, step: int, rank: int) -> dict[str, pa.Table]:
+    """A trace's rows up to the end of a step whose collectives never completed on ``rank``."""
+    with open_trace(resolve_trace(sample)) as source:
+        tables = {name: source.table(name) for name in EVENT_TABLES}
+    rows = tables["steps"].filter(pc.equal(tables["steps"]["step"], step))
+    last = pc.max(rows["wall_ns"]).as_py()
+    tables = {n: t.filter(pc.less_equal(t["wall_ns"], last)) for n, t in tables.items()}
+    told = tables["collectives"].to_pylist()
+    for row in told:
+        if row["step"] >= step and row["rank"] == rank:
+            row.update(completed=False, complete_ns=None, done_seq=None)
+    tables["collectives"] = pa.Table.from_pylist(told, tables["collectives"].schema)
+    return tables
+
+
 def running(meta: TraceMeta) -> TraceMeta:
     """What the run said of itself while it ran."""
     return msgspec.structs.replace(meta, ended_ns=None, clean_end=None)
@@ -123,8 +138,7 @@ def test_a_run_that_fell_silent_is_judged_by_what_is_missing(tmp_path: Path) -> 
     now = 0.0
     store = EmbeddedStore(tmp_path / "data", StoreOptions(publish_every_s=3600))
     store.put_meta(running(meta))
-    for part in slices("kill-one", 4)[:3]:  # ends where rank 0 has not completed what rank 1 has
-        send(store, part)
+    send(store, hung("kill-one", step=90, rank=0))
     store.publish()
     watch = RunWatch(Path(store.run(meta.run_id).path), quiet_s=30, mono_s=lambda: now)
     assert watch.judge()
