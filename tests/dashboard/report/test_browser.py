@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 
 import pytest
 
@@ -150,7 +151,7 @@ def test_zooming_below_what_is_held_says_so(chromium, samples):
         page.evaluate("Cascade.report.view.whole()")
         assert "a column" not in page.evaluate(note)
         page.evaluate("Cascade.report.view.look(2.5e9, 2.51e9)")
-        page.wait_for_function(f"() => {note}.includes('this file holds 692 µs a column')")
+        page.wait_for_function(f"() => /this file holds [0-9]+ µs a column/.test({note})")
         assert "cascade replay TRACE zooms further" in page.evaluate(note)
 
 
@@ -159,7 +160,7 @@ def test_the_table_says_what_is_missing(chromium, samples):
         shown.page.click("text=View as table")
         shown.page.wait_for_selector("dialog table")
         said = shown.page.inner_text("dialog")
-        assert "Waits are about right: this file holds 692 µs a column" in said
+        assert re.search(r"Waits are about right: this file holds \d+ µs a column", said)
         assert "not in this file" in said
 
 
