@@ -164,7 +164,7 @@ def test_what_grew_is_what_a_fresh_look_draws(store, monkeypatch, seed):
         for _ in range(2):  # all may be read again in the first, and then waits for completions
             watching.clock.now += 10.0
             watching.look()
-        if watching.is_whole and not watching.builder.shown.is_off:
+        if watching.builder.is_done(source):  # and nothing is held any more
             assert drawn(watching.builder) == drawn(looked_at_anew(source).builder)
             num_compared += 1
     for _ in range(3):
