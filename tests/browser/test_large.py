@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import httpx
 import pytest
 
 from benchmarks._big_trace import big_trace
@@ -87,9 +88,12 @@ def test_sixty_four_ranks_on_one_page(visit, tmp_path):
         page.get_by_role("button", name="Whole run", exact=True).click()
         v.until(lambda: v.number("a") <= 0, "the address tells the whole run")
         left, width = v.plot()
-        absent = v.token("--regime-strong")
-        places = [left + width * eighth / 8 for eighth in range(1, 8)]
-        v.until(lambda: any(runs_of(v.column(x), absent) for x in places), "lanes are drawn")
+        strong = v.token("--regime-strong")
+        walks = httpx.get(f"{command.base}/v1/runs/{command.ready['run_id']}/story").json()["walks"]
+        climb = next(i for i, walk in enumerate(walks[:-1]) if walk["to"] == "STRONG")
+        strong_ns = (walks[climb]["at_ns"] + walks[climb + 1]["at_ns"]) / 2
+        place = left + width * (strong_ns - v.number("a")) / v.span
+        v.until(lambda: runs_of(v.column(place), strong), "lanes are drawn")
         for _ in range(6):
             span = v.span
             v.press("w", lambda span=span: v.span < span)
