@@ -6,6 +6,7 @@ The protocol itself is in walk.py (pure) and plan.py (pure); reconcile.py keeps 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
@@ -18,6 +19,7 @@ from cascade_runtime.agent.config import JobConfig
 from cascade_runtime.agent.control_log import ControlLog
 from cascade_runtime.agent.cpu_busy import PERIOD_S as CPU_PERIOD_S
 from cascade_runtime.agent.cpu_busy import CpuBusy
+from cascade_runtime.agent.fencing import LOOK_S, StopWatch, put_up, since_ns
 from cascade_runtime.agent.journal import Journal
 from cascade_runtime.agent.judge import Judge
 from cascade_runtime.agent.links import PeerLink, read_frames
@@ -74,10 +76,11 @@ from cascade_runtime.agent.walk import (
     Send,
     Walker,
 )
-from cascade_runtime.progress import read_progress
+from cascade_runtime.detectors._base import Verdict
+from cascade_runtime.progress import Fence, read_progress, read_standing
 from cascade_runtime.recorder import Recorder
 from cascade_runtime.vocabulary.fault import FaultEvent
-from cascade_runtime.vocabulary.identity import Actor
+from cascade_runtime.vocabulary.identity import Actor, EventRef
 from cascade_runtime.vocabulary.policy import load_policy
 from cascade_runtime.vocabulary.regime import Regime
 
@@ -114,12 +117,18 @@ class HostAgent:
         self.refusals = Refusals(config)
         self.shipper = Shipper(config, index)
         self.cpu_busy = CpuBusy()
+        self.stop_watch = StopWatch(self.judge.policy.frozen)
+        self.fenced = {a for a, facts in memory.dead if facts.stopped}
+        """Local ranks that live and are not listened to."""
         self.ranks: dict[int, RankProcess] = {}
         self.connections: dict[Actor, asyncio.StreamWriter] = {}
         self.attached: set[Actor] = set()
         self.peers: dict[int, PeerLink] = {}
         self.peer_actors: dict[int, Actor] = {}
         self.stopping = False
+        self._suspicions: dict[Actor, EventRef] = {}
+        self._told_stopped: set[Actor] = set()
+        self._over_since = 0.0
         self._last_said = 0.0
         self._walking_since = 0.0
         self._next_tick: asyncio.TimerHandle | None = None
@@ -156,6 +165,7 @@ class HostAgent:
         self._remember_deaths()
         self._tick()
         self._sample_cpu()
+        self._look_at_ranks()
         await self._finished.wait()
         await self._leave(server)
         return 0
@@ -174,11 +184,13 @@ class HostAgent:
                 process = spawner.spawn(Actor(rank))
                 self.journal.append("spawned", (process.actor, process.pid))
             self.ranks[rank] = process
+        exited = dict(memory.exited)
         for process in self.ranks.values():
-            if process.actor not in self._certified:
+            actor = process.actor
+            if actor not in self._certified or (actor in self.fenced and actor not in exited):
                 process.watch(self._on_exit)
             else:
-                process.status = dict(memory.exited).get(process.actor, -signal.SIGKILL)
+                process.status = exited.get(actor, -signal.SIGKILL)
 
     def _sample_cpu(self) -> None:
         if self._finished.is_set():
@@ -188,6 +200,92 @@ class HostAgent:
         for actor, percent in self.cpu_busy.sample(loop.time(), running):
             self.rows.cpu_busy(actor, percent)
         loop.call_later(CPU_PERIOD_S, self._sample_cpu)
+
+    # ---- stopped ranks ---------------------------------------------------------------------------
+
+    def _look_at_ranks(self) -> None:
+        """Who is stopped by the kernel (SIGSTOP, a debugger)? However idle the agent is otherwise."""
+        if self._finished.is_set():
+            return
+        loop = asyncio.get_running_loop()
+        running = [(p.actor, p.pid) for p in self.ranks.values() if p.status is None]
+        for verdict in self.stop_watch.look(loop.time(), running):
+            self._on_stop_or_go(verdict)
+        if self.stop_watch.standing:
+            self._fence_stopped()
+        loop.call_later(LOOK_S, self._look_at_ranks)
+
+    def _on_stop_or_go(self, verdict: Verdict) -> None:
+        """A local rank has been stopped for too long, or runs again."""
+        assert verdict.subject is not None
+        actor = verdict.subject
+        if verdict.cleared and actor in self.fenced:
+            with contextlib.suppress(OSError):
+                Fence(self.config.progress_path(actor)).resumed(time.monotonic_ns())
+        if not self.walker.log or actor not in self.walker.view.members:
+            return
+        evidence = self.rows.verdict(verdict)
+        if verdict.cleared or actor in self._certified:
+            return
+        if self.config.mode == "observe":
+            self._say(f"{verdict.why}; nothing is changed (observe)")
+            reason = f"rank {actor} stopped"
+            self.judge.add(Trigger(FaultEvent.GPU_FAIL_STOP, actor, [evidence], reason))
+            self.judge.observe()
+            self.judge.triggers = [t for t in self.judge.triggers if t.subject != actor]
+            return
+        self._suspicions[actor] = evidence
+
+    def _fence_stopped(self) -> None:
+        for actor, verdict in self.stop_watch.standing.items():
+            if self.walker.log and actor in self.walker.view.members:
+                if self.config.mode == "enforce" and actor not in self._certified:
+                    self._fence(actor, verdict)
+            elif actor not in self._told_stopped | self.fenced:
+                self._told_stopped.add(actor)
+                over = bool(self.walker.log)
+                waits = "it has left the job" if over else "the job waits for it to attach"
+                self._say(f"{verdict.why}; {waits}")
+
+    def _fence(self, actor: Actor, verdict: Verdict) -> None:
+        """It will never act in a later epoch, so the job goes on without it as after a death."""
+        try:
+            decided, issued = put_up(self.config.progress_path(actor), since_ns(verdict))
+        except OSError:
+            return
+        self._certified.add(actor)
+        self.fenced.add(actor)
+        facts = Facts(decided=decided, issued=issued, dead=True, stopped=True)
+        self.journal.append("dead", (actor, facts))
+        evidence = self._suspicions.pop(actor, None) or self.rows.verdict(verdict)
+        self.journal.append("evidence", (actor, evidence))
+        self.rows.fenced(actor, verdict.value)
+        if (writer := self.connections.pop(actor, None)) is not None:
+            writer.close()
+        self.rendezvous.give_up()
+        self._say(f"{verdict.why}: fenced, the others go on without it")
+        reason = f"rank {actor} stopped"
+        self._broadcast(Trigger(FaultEvent.GPU_FAIL_STOP, actor, [evidence], reason))
+        self.walker.on_death(actor, facts)
+        self._perform()
+        self._tick()
+
+    def _on_fenced_exit(self, actor: Actor, status: int) -> None:
+        """A fenced rank has ended: by itself, once it ran again, or killed."""
+        self.fenced.discard(actor)
+        self.journal.append("exited", (actor, status))
+        self._say(f"rank {actor}, which had been stopped and fenced, ended ({describe_status(status)})")
+        self._tick()
+
+    def _end_fenced(self, now: float) -> None:
+        """The job is over: fenced ranks that are still stopped have nothing to come back to."""
+        self._over_since = self._over_since or now
+        late = now - self._over_since > STOP_GRACE_S
+        for process in self.ranks.values():
+            stopped = process.actor in self.stop_watch.standing
+            fenced = process.actor in self.fenced
+            if process.status is None and ((stopped and fenced) or (late and (stopped or fenced))):
+                process.signal(signal.SIGKILL)
 
     def _stop(self) -> None:
         if self.stopping:
@@ -223,6 +321,8 @@ class HostAgent:
             async for frame, size in read_frames(reader):
                 body = frame.body
                 if who is None:
+                    if isinstance(body, Hello) and body.actor in self.fenced:
+                        break
                     if isinstance(body, Hello):
                         who = body.actor
                         self._on_hello(body, writer)
@@ -232,6 +332,8 @@ class HostAgent:
                     else:
                         break
                     continue
+                if who in self.fenced:
+                    break  # whatever it says belongs to an epoch that has moved on
                 self.control.incoming(who, frame.channel_seq, size)
                 if agent is None:
                     self._on_rank_message(who, body)
@@ -360,7 +462,10 @@ class HostAgent:
     def _on_exit(self, process: RankProcess) -> None:
         actor = process.actor
         self.shipper.actor_ended(actor)
+        self.stop_watch.forget(actor)
         status = process.status if process.status is not None else 0
+        if actor in self.fenced:
+            self._on_fenced_exit(actor, status)
         if actor in self._certified:
             return
         self._certified.add(actor)
@@ -398,12 +503,8 @@ class HostAgent:
 
     def _certify(self, actor: Actor, status: int) -> None:
         """The death of a member, seen by the kernel of its own host."""
-        progress = read_progress(self.config.progress_path(actor))
-        facts = Facts(
-            decided=progress.decided if progress else 0,
-            issued=progress.issued if progress else 0,
-            dead=True,
-        )
+        decided, issued = read_standing(self.config.progress_path(actor))
+        facts = Facts(decided=decided, issued=issued, dead=True)
         self.journal.append("dead", (actor, facts))
         how = describe_status(status)
         evidence = self.rows.dead(actor, status)
@@ -424,9 +525,8 @@ class HostAgent:
         for actor, facts in memory.dead:
             if actor in self.walker.view.members:
                 evidence = memory.evidence.get(actor) or self.rows.dead(actor, None)
-                self.judge.add(
-                    Trigger(FaultEvent.GPU_FAIL_STOP, actor, [evidence], f"rank {actor} died")
-                )
+                reason = f"rank {actor} {'stopped' if facts.stopped else 'died'}"
+                self.judge.add(Trigger(FaultEvent.GPU_FAIL_STOP, actor, [evidence], reason))
             self.walker.on_death(actor, facts)
         certified = {actor for actor, _ in memory.dead}
         for actor, status in memory.exited:
@@ -634,6 +734,8 @@ class HostAgent:
     # ---- the end ---------------------------------------------------------------------------------
 
     def _try_finish(self) -> None:
+        if self.walker.log and not self.walker.view.members and not self.stopping:
+            self._end_fenced(asyncio.get_running_loop().time())
         if any(p.status is None for p in self.ranks.values()):
             return
         if self.stopping or not self.walker.log:

@@ -18,6 +18,9 @@ from cascade_runtime.vocabulary.regime import Regime
 LENGTH = struct.Struct("<I")
 MAX_FRAME = 64 << 20
 
+LOST = ("failed", "stopped")
+"""``member_reason`` of views that members were lost to; ``stopped``: none of them is known to be dead."""
+
 
 class Ballot(msgspec.Struct, frozen=True, array_like=True, order=True):
     """A proposal number: (round, agent index); unique, totally ordered."""
@@ -65,7 +68,10 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     digest: str | None = None
     """Of all objects at ``decided``, where it was computed."""
     dead: bool = False
-    """Certified by the agent of its host; the other fields are what the progress word said."""
+    """Certified by the agent of its host; the other fields are what the progress word said, and
+    ``decided`` is the last step that it may have decided."""
+    stopped: bool = False
+    """It lives and is fenced (``dead`` is set too): it never acts in a later epoch."""
 
 
 # ---- rank -> agent ---------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import os
 from cascade_runtime.agent.config import JobConfig
 from cascade_runtime.agent.control_log import control_comm_id
 from cascade_runtime.agent.protocol import Trigger, View
+from cascade_runtime.detectors._base import Verdict
 from cascade_runtime.recorder import Recorder
 from cascade_runtime.vocabulary.events import (
     Actors,
@@ -55,6 +56,22 @@ class AgentRows:
             value=None if status is None else float(status),
             subject=subject,
         )
+
+    def verdict(self, verdict: Verdict) -> EventRef:
+        """What a detector found."""
+        return self._health(
+            verdict.detector,
+            verdict.signal,
+            None if verdict.cleared else verdict.fault,
+            verdict.unit,
+            verdict.value,
+            verdict.threshold,
+            verdict.subject,
+        )
+
+    def fenced(self, subject: Actor, stopped_s: float) -> EventRef:
+        """The subject is stopped and fenced: as good as dead for the job, so it is certified."""
+        return self._health("fence", "fenced", None, "s", stopped_s, subject=subject)
 
     def unreachable(self, subject: Actor, after_s: float) -> EventRef:
         """The agent of the subject's host has been away for ``after_s`` seconds: suspected, not certified."""

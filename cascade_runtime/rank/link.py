@@ -57,6 +57,8 @@ class AgentLink:
         self.agent: Actor | None = None
         self.inbox: deque[Message] = deque()
         self._met = False
+        self.on_pump: Callable[[], None] | None = None
+        """Called wherever the rank looks at its agent."""
         self.on_return: Callable[[], None] | None = None
         """Called when the agent is back after it was away."""
         self.epoch = -1
@@ -82,6 +84,8 @@ class AgentLink:
 
     def pump(self) -> None:
         """Move what has arrived into the inbox, without waiting; dial when there is no connection."""
+        if self.on_pump is not None:
+            self.on_pump()
         if self._socket is None and not self._dial():
             return
         while self._socket is not None:  # a frame that is none of ours ends the connection

@@ -143,6 +143,7 @@ class StepReducer:
     def end_step(self) -> None:
         """After the optimizer's step."""
         if self._step_decided:
+            self.member.check_fence()
             self._step_decided = False
             self._in_step = False
             self.member.end_step()
@@ -254,9 +255,11 @@ class StepReducer:
                     told = True
                     self._say_stuck(why or "")
                 if now - broken_since > BROKEN_PATIENCE_S:
-                    raise RuntimeError(
+                    raise CascadeError(
                         f"a collective failed ({why}) and no agent announced a new view "
-                        f"within {BROKEN_PATIENCE_S:.0f} s"
+                        f"within {BROKEN_PATIENCE_S:.0f} s",
+                        where=f"rank {self.member.actor}",
+                        hint="the agents' output above says what they wait for",
                     )
             wait_readable([self._wakeup, self._link.fd], 0.05 if self._link.fd < 0 else 1.0)
             with contextlib.suppress(BlockingIOError):
@@ -387,15 +390,13 @@ class StepReducer:
                     member.settle(message)
                 case Commit(view=view) if view.epoch == member.view.epoch + 1:
                     self._abandon()
+                    if member.actor not in view.members and not member.leaving:
+                        member.on_left_behind(
+                            f"was out of reach for too long ({view.reason})"
+                        )
                     member.commit(view)
                     if member.actor not in view.members:
                         self.left = True
-                        if not member.leaving:
-                            raise CascadeError(
-                                "the others have gone on without this rank",
-                                where=f"epoch {view.epoch}: {view.reason}",
-                                hint="its host was out of reach for too long; start it again",
-                            )
                         return
                     if view.regime is Regime.EVENTUAL:
                         if view.source is not None and not self._enter():

@@ -23,6 +23,7 @@ from cascade_runtime.rank.objects import ModelObjects
 from cascade_runtime.rank.observer import StepObserver
 from cascade_runtime.rank.reducer import StepReducer
 from cascade_runtime.rank.wrap import check_model, take_over
+from cascade_runtime.rank.zombie import leave_behind, look_when_continued
 from cascade_runtime.recorder import Recorder
 from cascade_runtime.vocabulary.errors import BadUsage, NotSupported
 from cascade_runtime.vocabulary.events import Actors, Checkpoints, Groups, Objects
@@ -97,12 +98,22 @@ class Session:
         progress = ProgressWord(config.progress_path(actor))
         view = _first_view(link)
         member = Member(actor, view, objects, recorder, link, progress)
+
+        def leave(why: str) -> None:
+            leave_behind(f"rank {actor} {why}", config.exit_path(actor), recorder.close)
+
+        def on_fenced() -> None:
+            leave(f"was stopped for {progress.stopped_s:.1f} s")
+
+        member.on_fenced, member.on_left_behind = on_fenced, leave
         stepper: StepReducer | StepObserver
         if mode == "observe":
             stepper = StepObserver(member, link, recorder, model.process_group)
         else:
             take_over(model)
             stepper = StepReducer(member, link, recorder, GlooFactory(link, "127.0.0.1"))
+            link.on_pump = member.check_fence
+            look_when_continued(member.check_fence)
         stepper.enter_first_view()
         model.register_comm_hook(None, stepper.hook)
         session = cls(member, stepper, recorder, link, objects)

@@ -13,6 +13,7 @@ from collector.trace.trace_folder import open_trace
 from dashboard.demo import train
 from dashboard.demo.injector import Injector
 from dashboard.demo.scenarios import Kill
+from tests.runtime.faults import Faults, Running
 
 ANY_PHASE = ("starting", "forward", "backward", "waiting", "halted")
 
@@ -64,6 +65,7 @@ class JobRunner:
         mode: str = "enforce",
         policy: str = "default",
         collector: str | None = None,
+        faults: Faults | None = None,
     ) -> FinishedJob:
         self._number += 1
         home = self._folder / f"job{self._number}"
@@ -82,8 +84,15 @@ class JobRunner:
             env={"CASCADE_RERAISE": "1"},
             collector=collector,
         )
-        with Injector(config, kills, lambda text: None, phases) as injector:
-            outcome = Launcher(config).run()
+        launcher = Launcher(config)
+        if faults is not None:
+            faults.start(Running(config, launcher))
+        try:
+            with Injector(config, kills, lambda text: None, phases) as injector:
+                outcome = launcher.run()
+        finally:
+            if faults is not None:
+                faults.stop()
         return FinishedJob(outcome, home / "trace", saved, injector.struck)
 
 
