@@ -24,15 +24,16 @@ SCENARIO = {
     "Rejected": "duel",
     "Lag": "lag",
 }
+VICTIMS = ("agent", "rank", "stopped agent", "stopped rank", "thawed rank")
 CASES = [
     (kind, *where, victim, num_agents)
-    for kind, where, victim, num_agents in product(SCENARIO, POINTS, ("agent", "rank"), (2, 3))
+    for kind, where, victim, num_agents in product(SCENARIO, POINTS, VICTIMS, (2, 3))
     if (kind, num_agents) != ("Lag", 2)  # two agents cannot hear of a commit from different ones
 ]
 
 
 class Strike:
-    """Crashes an agent, or kills a rank of its host, at the first message of a kind."""
+    """Crashes or freezes an agent, or a rank of its host, at the first message of a kind."""
 
     def __init__(self, cluster: Cluster, kind: str, side: str, when: str, victim: str) -> None:
         self.cluster, self.kind, self.victim = cluster, kind, victim
@@ -45,9 +46,15 @@ class Strike:
         self.struck = sender if self.side == "sender" else to
         if self.victim == "agent":
             self.cluster.crash(self.struck)
+        elif self.victim == "stopped agent":
+            self.cluster.freeze_agent(self.struck)
         else:
             local = [a for a, r in self.cluster.ranks.items() if r.alive and not r.left]
-            self.cluster.kill(max(a for a in local if self.cluster.host_of(a) == self.struck))
+            rank = max(a for a in local if self.cluster.host_of(a) == self.struck)
+            if self.victim == "rank":
+                self.cluster.kill(rank)
+            else:
+                self.cluster.freeze(rank, for_ever=self.victim == "stopped rank")
 
 
 def death(cluster: Cluster) -> None:
@@ -57,7 +64,7 @@ def death(cluster: Cluster) -> None:
 def spread(cluster: Cluster) -> None:
     """One rank has decided a step that the others have under way; then a graceful walk."""
     cluster.fabric.limit += 1
-    for what in ("launch",) * len(cluster.ranks) + ("decide",):
+    for what in ("launch",) * len(cluster.ranks) + ("claim", "decide"):
         cluster.move(next(m for m in cluster.moves() if m[2] == what))
     agent = cluster.agents[0]
     assert agent is not None
@@ -145,6 +152,6 @@ def test_survives(kind, side, when, victim, num_agents, seed):
         cluster,
         None if seed is None else random.Random(seed),
     )
-    dead = {a for a, r in cluster.ranks.items() if not r.alive}
+    dead = {a for a, r in cluster.ranks.items() if not r.alive or r.fenced}
     assert not dead & set(cluster.laws.history[-1].members)
     assert len(cluster.laws.history) > 1
