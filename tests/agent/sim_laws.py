@@ -82,9 +82,8 @@ class Laws:
             self._at_the_cut(view)
             self._regime(view)
             self._one_fall_a_death()
-            self._one_update_a_name()
 
-    def _one_update_a_name(self) -> None:
+    def one_update_a_name(self) -> None:
         """What two ranks decided under one dot, lost ones too, has the same gradients in it."""
         void = {d for v in self.history for d in v.voided}
         for dot, made in self._fabric.content.items():

@@ -43,6 +43,8 @@ class Fabric:
         self.acknowledged: list[tuple[Actor, View]] = []
         self.content: dict[Dot, set[tuple[int, tuple[Actor, ...]]]] = {}
         """What was decided under a dot: the step, and whose gradients are in it."""
+        self.broken: set[int] = set()
+        """Epochs whose collectives broke with a rank: who has not seen one complete never will."""
         self.limit = 0
         """No rank launches a step beyond this one."""
 
@@ -176,7 +178,8 @@ class Rank:
 
     def _may_decide(self) -> bool:
         step = (self.view.epoch, self.decided + 1)
-        return self.launched and all((*step, m) in self._fabric.launched for m in self.view.members)
+        whole = self.view.epoch not in self._fabric.broken
+        return whole and self.launched and all((*step, m) in self._fabric.launched for m in self.view.members)
 
     def _decide(self) -> None:
         author = self.author

@@ -114,8 +114,10 @@ class Cluster:
 
     # ---- faults ----------------------------------------------------------------------------------
 
-    def kill(self, actor: Actor) -> None:
+    def kill(self, actor: Actor, breaks: bool = False) -> None:
+        """SIGKILL; ``breaks``: collectives that are under way end in an error everywhere."""
         self.ranks[actor].alive = False
+        self.fabric.broken.update([self.ranks[actor].view.epoch] if breaks else [])
 
     def freeze(self, actor: Actor, for_ever: bool = False) -> None:
         """SIGSTOP: its agent may fence it from now on. Unless ``for_ever``, ``heal`` lets it go on."""
@@ -258,6 +260,7 @@ class Cluster:
         for _ in range(rounds):
             self.flow(chance)
             if self.calm():
+                self.laws.one_update_a_name()
                 return
         raise AssertionError("; ".join(self.unsettled()))
 

@@ -142,6 +142,42 @@ def test_a_commit_that_one_agent_heard_of_stands():
     cluster.run_to_calm()
 
 
+def alone(cluster: Cluster, victim: int, until: str) -> None:
+    """All have the open step under way; the victim goes on with it up to a move."""
+    cluster.fabric.limit += 1
+    for what in ("launch",) * len(cluster.ranks):
+        cluster.move(next(m for m in cluster.moves() if m[2] == what))
+    for what in ("claim", "decide")[: 1 + (until == "decide")]:
+        cluster.move(("rank", victim, what))
+    cluster.fabric.broken.add(0)
+
+
+@pytest.mark.parametrize("until", ["claim", "decide"])
+@pytest.mark.parametrize("how", ["kill", "stop", "stop and go"])
+@pytest.mark.parametrize("victim", [0, 1, 3])
+@pytest.mark.parametrize("seed", [None, 1])
+def test_what_a_lost_rank_decided_alone_keeps_its_name(victim, how, until, seed):
+    """The survivors reduce the step again without it, so theirs is another update: another dot."""
+    cluster = Cluster(2, 4)
+    alone(cluster, victim, until)
+    (cluster.kill if how == "kill" else cluster.freeze)(Actor(victim))
+    chance = None if seed is None else random.Random(seed)
+    for _ in range(5):
+        if how != "stop and go":
+            cluster.flow(chance)
+        elif able := [m for m in cluster.moves() if m[0] in ("fence", "certify")]:
+            cluster.move(able[0])
+            if able[0][0] == "fence":
+                cluster.thaw(Actor(victim))  # between the fence and the agent's look at the word
+    cluster.heal()
+    cluster.run_to_calm(chance)
+    assert Actor(victim) not in cluster.laws.history[-1].members
+    made = [dot for dot, made in cluster.fabric.content.items() if len(made) > 1]
+    assert made == [], "one name, two updates"
+    void = {dot for v in cluster.laws.history for dot in v.voided}
+    assert len(void) == 1, "the open step's dot is void: it may have been used"
+
+
 @pytest.mark.parametrize("seed", [None, 1, 2])
 @pytest.mark.parametrize(("kind", "side", "when", "victim", "num_agents"), CASES)
 def test_survives(kind, side, when, victim, num_agents, seed):

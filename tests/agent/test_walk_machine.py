@@ -42,10 +42,10 @@ class Job(RuleBasedStateMachine):
                 self.agent(which).tick()
 
     @precondition(lambda self: sum(r.alive for r in self.cluster.ranks.values()) > 1)
-    @rule(which=st.integers(0, 7))
-    def kill(self, which):
+    @rule(which=st.integers(0, 7), breaks=st.booleans())
+    def kill(self, which, breaks):
         alive = [a for a, r in self.cluster.ranks.items() if r.alive]
-        self.cluster.kill(alive[which % len(alive)])
+        self.cluster.kill(alive[which % len(alive)], breaks)
 
     @precondition(lambda self: sum(r.alive for r in self.cluster.ranks.values()) > 1)
     @rule(which=st.integers(0, 7), for_ever=st.booleans())
@@ -147,7 +147,7 @@ def shake(cluster: Cluster, chance: random.Random, share: float) -> None:
             ["kill", "leave", "agent", "agent", "link", "suspect", "fault", "debt", "stop", "doze"]
         )
         if what == "kill" and sum(r.alive for r in cluster.ranks.values()) > 1:
-            cluster.kill(rank.actor)
+            cluster.kill(rank.actor, breaks=chance.random() < 0.5)
         elif what == "stop" and sum(r.alive for r in cluster.ranks.values()) > 1:
             if rank.frozen:
                 cluster.thaw(rank.actor)
