@@ -20,6 +20,7 @@ from cascade_runtime.agent.control_log import ControlLog
 from cascade_runtime.agent.cpu_busy import PERIOD_S as CPU_PERIOD_S
 from cascade_runtime.agent.cpu_busy import CpuBusy
 from cascade_runtime.agent.fencing import LOOK_S, StopWatch, put_up, since_ns
+from cascade_runtime.agent.hosts import BEAT_S, SUSPECT_S, HostWatch
 from cascade_runtime.agent.journal import Journal
 from cascade_runtime.agent.judge import Judge
 from cascade_runtime.agent.links import PeerLink, read_frames
@@ -30,6 +31,7 @@ from cascade_runtime.agent.protocol import (
     AgentHello,
     Answer,
     Attached,
+    Beat,
     Commit,
     DebtNote,
     Drain,
@@ -40,8 +42,10 @@ from cascade_runtime.agent.protocol import (
     Halted,
     Hello,
     History,
+    HostLost,
     Lag,
     Leave,
+    Lifeline,
     Message,
     Propose,
     Proposed,
@@ -89,9 +93,12 @@ IDLE_TICK_S = 0.25
 """With nothing under way, time alone changes little: messages and deaths wake the agent by themselves."""
 
 RETRY_S = 0.25
-SUSPECT_AGENT_S = 10.0
 TAKEOVER_S = 1.0
+TELL_WAIT_S = 2.0
+"""A walk that has waited for so long says what for, and again ten times as late."""
+
 STOP_GRACE_S = 5.0
+_BEAT = pack_frame(Beat())
 _WALK = (Query, Answer, Rejected, DrainRanks, Propose, Accepted, History, Lag)
 
 
@@ -125,6 +132,7 @@ class HostAgent:
         self.attached: set[Actor] = set()
         self.peers: dict[int, PeerLink] = {}
         self.peer_actors: dict[int, Actor] = {}
+        self.hosts = HostWatch()
         self.stopping = False
         self._suspicions: dict[Actor, EventRef] = {}
         self._told_stopped: set[Actor] = set()
@@ -147,6 +155,7 @@ class HostAgent:
         if self.walker.log:
             self.recorder.set_view(self.walker.epoch, self.walker.view.regime)
         self.rows.introduce(self.config, self.index)
+        self._tell_own_stop()
         path = self.config.socket_path(self.index)
         path.unlink(missing_ok=True)
         server = await asyncio.start_unix_server(self._on_connection, str(path), limit=1 << 20)
@@ -166,9 +175,18 @@ class HostAgent:
         self._tick()
         self._sample_cpu()
         self._look_at_ranks()
+        self._beat(loop.time())
         await self._finished.wait()
         await self._leave(server)
         return 0
+
+    def _tell_own_stop(self) -> None:
+        note = self.config.stopped_path(self.index)
+        with contextlib.suppress(OSError, ValueError):
+            stopped_s = float(note.read_text())
+            note.unlink()
+            before = Actor(self.actor.rank, max(0, self.actor.incarnation - 1))
+            self.rows.agent_stopped(before, stopped_s)
 
     def _hello(self) -> bytes:
         return pack_frame(AgentHello(self.index, self.actor, self.walker.epoch))
@@ -200,6 +218,14 @@ class HostAgent:
         for actor, percent in self.cpu_busy.sample(loop.time(), running):
             self.rows.cpu_busy(actor, percent)
         loop.call_later(CPU_PERIOD_S, self._sample_cpu)
+
+    def _beat(self, last: float) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - last > 3 * BEAT_S:
+            self.hosts.slept()
+        for peer in self.peers.values():
+            peer.send(_BEAT)
+        asyncio.get_running_loop().call_later(BEAT_S, self._beat, now)
 
     # ---- stopped ranks ---------------------------------------------------------------------------
 
@@ -317,6 +343,7 @@ class HostAgent:
     ) -> None:
         who: Actor | None = None
         agent: int | None = None
+        lifeline: Actor | None = None
         try:
             async for frame, size in read_frames(reader):
                 body = frame.body
@@ -326,6 +353,10 @@ class HostAgent:
                     if isinstance(body, Hello):
                         who = body.actor
                         self._on_hello(body, writer)
+                    elif isinstance(body, Lifeline):
+                        lifeline = body.actor
+                        self.hosts.lifeline(lifeline, is_open=True)
+                        continue
                     elif isinstance(body, AgentHello):
                         who, agent = body.actor, body.index
                         self._on_agent_hello(body)
@@ -340,7 +371,7 @@ class HostAgent:
                 else:
                     self._on_agent_message(agent, body)
                 self._perform()
-                if not isinstance(body, Round | Put | Get):
+                if not isinstance(body, Round | Put | Get | Beat):
                     self._tick()
         except (ValueError, OSError) as error:
             self._say(f"dropping a connection: {error}")
@@ -348,6 +379,9 @@ class HostAgent:
             return  # the job is over
         finally:
             writer.close()
+            if lifeline is not None and not self._finished.is_set():
+                self.hosts.lifeline(lifeline, is_open=False)
+                self._tick()
             if who is not None and self.connections.get(who) is writer:
                 del self.connections[who]
 
@@ -378,9 +412,14 @@ class HostAgent:
     def _forget_peer(self, index: int) -> None:
         """Its connection ended; until it says hello again nobody knows which incarnation it is."""
         self.peer_actors.pop(index, None)
+        self.hosts.down(index, asyncio.get_running_loop().time())
+        if not self._finished.is_set():
+            self._tick()
 
     def _greet(self, index: int) -> None:
         """A peer can be reached (again): tell it what this host knows and it may have missed."""
+        if self.peers[index].up:
+            self.hosts.up(index, asyncio.get_running_loop().time())
         if index not in self.peer_actors or not self.peers[index].up:
             return
         self.peers[index].send(pack_frame(Attached(self._local(self.attached))))
@@ -536,7 +575,12 @@ class HostAgent:
     # ---- agents ----------------------------------------------------------------------------------
 
     def _on_agent_message(self, index: int, body: Message) -> None:
+        self.hosts.heard(index, asyncio.get_running_loop().time())
         match body:
+            case Beat():
+                pass
+            case HostLost(index=lost):
+                self.hosts.told_lost(lost)
             case Attached(actors=actors):
                 self.attached.update(actors)
                 self._try_first_view()
@@ -576,7 +620,10 @@ class HostAgent:
 
     def _leader(self) -> bool:
         """The lowest reachable agent drives the walk."""
-        return all(not self.peers[i].up for i in range(self.index))
+        now = asyncio.get_running_loop().time()
+        return not any(
+            self.peers[i].up and not self.hosts.is_silent(i, now) for i in range(self.index)
+        )
 
     def _tick(self) -> None:
         """Look at what wants doing now, and again when time may have changed it."""
@@ -615,18 +662,36 @@ class HostAgent:
         gone = frozenset(
             index
             for index, peer in self.peers.items()
-            if peer.down_since is not None
-            and now - peer.down_since > SUSPECT_AGENT_S
-            and peer.ever_connected
+            if peer.ever_connected and self.hosts.is_gone(index, self._members_on(index), now)
         )
         for index in gone - self._suspected:
-            for actor in self.walker.view.members:
-                if self.config.host_of(actor.rank) == index:
-                    why = f"the agent of rank {actor}'s host is away"
-                    evidence = self.rows.unreachable(actor, SUSPECT_AGENT_S)
-                    self.judge.add(Trigger(FaultEvent.GPU_FAIL_STOP, actor, [evidence], why))
+            self._suspect_host(index, now)
         self._suspected = gone
         self.walker.suspect(gone)
+
+    def _members_on(self, index: int) -> list[Actor]:
+        members = self.walker.view.members
+        return [m for m in members if self.config.host_of(m.rank) == index]
+
+    def _suspect_host(self, index: int, now: float) -> None:
+        members = self._members_on(index)
+        away_s = self.hosts.away_s(index, now)
+        if lost := self.hosts.is_lost(index, members):
+            for peer in self.peers.values():
+                peer.send(pack_frame(HostLost(index)))
+        for actor in members:
+            why = "is lost" if lost else f"has been out of reach for {away_s:.1f} s"
+            evidence = self.rows.unreachable(actor, away_s, 0.0 if lost else SUSPECT_S)
+            reason = f"rank {actor}'s host {why}"
+            self.judge.add(Trigger(FaultEvent.GPU_FAIL_STOP, actor, [evidence], reason))
+        if members:
+            names = ", ".join(str(m) for m in members)
+            how = (
+                "its agent and all its ranks have ended"
+                if lost
+                else f"nothing was heard of it for {away_s:.1f} s"
+            )
+            self._say(f"host {index} (ranks {names}) is suspected: {how}")
 
     def _lead(self, now: float) -> None:
         walker, judge = self.walker, self.judge

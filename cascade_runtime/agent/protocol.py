@@ -85,6 +85,12 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
     epoch: int
 
 
+class Lifeline(msgspec.Struct, frozen=True, tag="lifeline"):
+    """First and only frame of a rank to the agent of another host: while it is open, I live."""
+
+    actor: Actor
+
+
 class Halted(msgspec.Struct, frozen=True, tag="halted"):
     """The rank launches no collective until a commit, and stands as told."""
 
@@ -231,6 +237,16 @@ class AgentHello(msgspec.Struct, frozen=True, tag="agent_hello"):
     epoch: int
 
 
+class Beat(msgspec.Struct, frozen=True, tag="beat"):
+    """I am here."""
+
+
+class HostLost(msgspec.Struct, frozen=True, tag="host_lost"):
+    """I saw the end of this host's agent and of all its ranks."""
+
+    index: int
+
+
 class Attached(msgspec.Struct, frozen=True, tag="attached"):
     """These ranks of my host have attached."""
 
@@ -319,9 +335,9 @@ class SettleOrder(msgspec.Struct, frozen=True, tag="settle_order"):
 
 
 Message = (
-    Hello | Halted | Acked | Round | Reconciled | DebtNote | Leave | Stuck | Put | Get
+    Hello | Lifeline | Halted | Acked | Round | Reconciled | DebtNote | Leave | Stuck | Put | Get
     | Welcome | Halt | Drain | Proposed | Commit | Settle | Value
-    | AgentHello | Attached | Trigger | Query | Answer | Rejected | DrainRanks | Propose
+    | AgentHello | Beat | HostLost | Attached | Trigger | Query | Answer | Rejected | DrainRanks | Propose
     | Accepted | History | Lag | SettleOrder
     | StopJob
 )  # fmt: skip

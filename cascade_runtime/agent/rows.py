@@ -73,15 +73,19 @@ class AgentRows:
         """The subject is stopped and fenced: as good as dead for the job, so it is certified."""
         return self._health("fence", "fenced", None, "s", stopped_s, subject=subject)
 
-    def unreachable(self, subject: Actor, after_s: float) -> EventRef:
-        """The agent of the subject's host has been away for ``after_s`` seconds: suspected, not certified."""
+    def agent_stopped(self, subject: Actor, stopped_s: float) -> EventRef:
+        """The launcher ended an earlier incarnation of this agent because it was stopped."""
+        return self._health("launcher", "stopped", None, "s", stopped_s, stopped_s, subject)
+
+    def unreachable(self, subject: Actor, after_s: float, patience_s: float) -> EventRef:
+        """The subject's host has been out of reach for ``after_s`` seconds: suspected, not certified."""
         return self._health(
             "agents",
             "unreachable",
             FaultEvent.GPU_FAIL_STOP,
             "s",
             after_s,
-            after_s,
+            patience_s,
             subject,
         )
 

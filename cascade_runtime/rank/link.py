@@ -28,6 +28,7 @@ from cascade_runtime.agent.protocol import (
 from cascade_runtime.vocabulary.identity import Actor
 
 _REDIAL_S = 0.05
+_SEND_PATIENCE_S = 1.0
 
 
 class AgentLost(RuntimeError):
@@ -75,7 +76,8 @@ class AgentLink:
         if self._socket is None or self.agent is None:  # until it says hello nobody knows who it is
             return
         try:
-            self._socket.setblocking(True)
+            # An agent that is stopped reads nothing: it is as good as away before it can stop us too.
+            self._socket.settimeout(_SEND_PATIENCE_S)
             self._socket.sendall(self._control.outgoing(self.agent, message))
         except OSError:
             self._drop()

@@ -13,10 +13,12 @@ from torch.optim import Optimizer
 
 from cascade_runtime.agent.config import JobConfig, read_config
 from cascade_runtime.agent.control_log import ControlLog, control_comm_id
+from cascade_runtime.agent.hosts import lifeline_hosts
 from cascade_runtime.agent.protocol import View, Welcome
 from cascade_runtime.progress import ProgressWord
 from cascade_runtime.rank.groups import GlooFactory
 from cascade_runtime.rank.guard import guarded
+from cascade_runtime.rank.lifeline import Lifelines
 from cascade_runtime.rank.link import AgentLink, AgentLost
 from cascade_runtime.rank.member import Member
 from cascade_runtime.rank.objects import ModelObjects
@@ -112,7 +114,14 @@ class Session:
         else:
             take_over(model)
             stepper = StepReducer(member, link, recorder, GlooFactory(link, "127.0.0.1"))
-            link.on_pump = member.check_fence
+            others = lifeline_hosts(agent, config.num_hosts)
+            lifelines = Lifelines([config.socket_path(i) for i in others], actor)
+
+            def on_pump() -> None:
+                member.check_fence()
+                lifelines.look()
+
+            link.on_pump = on_pump
             look_when_continued(member.check_fence)
         stepper.enter_first_view()
         model.register_comm_hook(None, stepper.hook)
