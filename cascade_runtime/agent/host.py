@@ -24,6 +24,7 @@ from cascade_runtime.agent.hosts import BEAT_S, SUSPECT_S, HostWatch
 from cascade_runtime.agent.journal import Journal
 from cascade_runtime.agent.judge import Judge
 from cascade_runtime.agent.links import PeerLink, read_frames
+from cascade_runtime.agent.patience import Patience, no_majority, not_answered, not_halted
 from cascade_runtime.agent.plan import Drains, Plan, plan_next
 from cascade_runtime.agent.protocol import (
     Accepted,
@@ -94,9 +95,6 @@ IDLE_TICK_S = 0.25
 
 RETRY_S = 0.25
 TAKEOVER_S = 1.0
-TELL_WAIT_S = 2.0
-"""A walk that has waited for so long says what for, and again ten times as late."""
-
 STOP_GRACE_S = 5.0
 _BEAT = pack_frame(Beat())
 _WALK = (Query, Answer, Rejected, DrainRanks, Propose, Accepted, History, Lag)
@@ -133,6 +131,7 @@ class HostAgent:
         self.peers: dict[int, PeerLink] = {}
         self.peer_actors: dict[int, Actor] = {}
         self.hosts = HostWatch()
+        self.patience = Patience()
         self.stopping = False
         self._suspicions: dict[Actor, EventRef] = {}
         self._told_stopped: set[Actor] = set()
@@ -636,6 +635,8 @@ class HostAgent:
             self._perform()
             if self._leader() or self._leader_sleeps(now):
                 self._lead(now)
+            if self.patience.is_due(self.walker.epoch, self.walker.walking, now):
+                self._tell_wait()
         self._perform()
         self._try_finish()
         self._next_tick = loop.call_later(TICK_S if self._busy() else IDLE_TICK_S, self._tick)
@@ -692,6 +693,29 @@ class HostAgent:
                 else f"nothing was heard of it for {away_s:.1f} s"
             )
             self._say(f"host {index} (ranks {names}) is suspected: {how}")
+
+    def _tell_wait(self) -> None:
+        """The walk stands still: say why, on stderr and in the trace."""
+        walker, waiting = self.walker, self.walker.waiting
+        fault = next((t.fault for t in self.judge.triggers if t.fault is not None), None)
+        said: list[tuple[str, FaultEvent | None]] = []
+        if waiting is not None:
+            others = [i for i in waiting.agents if i != self.index]
+            if others:
+                said.append((not_answered(waiting, others), fault))
+            elif not waiting.agents and 2 * len(waiting.heard) <= waiting.num_members:
+                away = sorted(self._suspected)
+                said.append((no_majority(waiting, away), FaultEvent.NO_MAJORITY))
+        for actor in walker.not_halted:
+            progress = read_progress(self.config.progress_path(actor))
+            phase = progress.phase if progress else "starting"
+            since = (time.monotonic_ns() - progress.mono_ns) / 1e9 if progress else 0.0
+            said.append((not_halted(walker.epoch, str(actor), phase, since), fault))
+        for text, about in said:
+            self._say(text)
+            regime = walker.view.regime
+            evidence = [e for t in self.judge.triggers for e in t.evidence]
+            self.rows.decision(Trigger(about, None, evidence, text), regime, regime, False, text)
 
     def _lead(self, now: float) -> None:
         walker, judge = self.walker, self.judge

@@ -25,14 +25,17 @@ from cascade_runtime.agent.protocol import (
     pack_frame,
     unpack_frame,
 )
+from cascade_runtime.vocabulary.errors import CascadeError
 from cascade_runtime.vocabulary.identity import Actor
 
 _REDIAL_S = 0.05
 _SEND_PATIENCE_S = 1.0
 
 
-class AgentLost(RuntimeError):
+class AgentLost(CascadeError):
     """The agent has been away for longer than a job can wait."""
+
+    exit_code = 75
 
 
 class AgentLink:
@@ -120,7 +123,11 @@ class AgentLink:
             if self._socket is not None:
                 away_since = now
             elif now - away_since > self._patience_s:
-                raise AgentLost(f"no agent at {self._path} for {self._patience_s:.0f} s")
+                raise AgentLost(
+                    f"its host agent has been away for {self._patience_s:.0f} s, so it cannot go on",
+                    where=f"rank {self._actor}",
+                    hint="the launcher's output says why the agent was not started again",
+                )
             if end is not None and now >= end:
                 return None
             wait = 1.0 if self._socket is not None else _REDIAL_S
