@@ -27,6 +27,7 @@ from cascade_runtime.agent.links import PeerLink, read_frames
 from cascade_runtime.agent.patience import Patience, no_majority, not_answered, not_halted
 from cascade_runtime.agent.plan import Drains, Plan, plan_next
 from cascade_runtime.agent.protocol import (
+    LENGTH,
     Accepted,
     Acked,
     AgentHello,
@@ -62,6 +63,7 @@ from cascade_runtime.agent.protocol import (
     View,
     Welcome,
     pack_frame,
+    unpack_frame,
 )
 from cascade_runtime.agent.rank_process import RankProcess, Spawner, describe_status
 from cascade_runtime.agent.reconcile import Reconciler
@@ -299,7 +301,9 @@ class HostAgent:
         """A fenced rank has ended: by itself, once it ran again, or killed."""
         self.fenced.discard(actor)
         self.journal.append("exited", (actor, status))
-        self._say(f"rank {actor}, which had been stopped and fenced, ended ({describe_status(status)})")
+        self._say(
+            f"rank {actor}, which had been stopped and fenced, ended ({describe_status(status)})"
+        )
         self._tick()
 
     def _end_fenced(self, now: float) -> None:
@@ -632,6 +636,8 @@ class HostAgent:
             self._next_tick.cancel()
         if self.walker.log and self.walker.view.members and not self.stopping:
             self._watch_agents(now)
+            if self.peers and not any(peer.up for peer in self.peers.values()):
+                self._read_history()
             self._perform()
             if self._leader() or self._leader_sleeps(now):
                 self._lead(now)
@@ -804,11 +810,26 @@ class HostAgent:
             first = view.epoch == 0
             told = Welcome(view, self.actor, self.config.mode) if first else Commit(view)
             self._tell(actor, told)
+        if not view.members:
+            self._leave_history()
         if not view.members and view.member_reason == "finished":
             lowest = min(view.departed)
             if self.config.host_of(lowest.rank) == self.index:
                 write_trace_end(self.config, time.time_ns())
                 self.shipper.run_ended()
+
+    def _leave_history(self) -> None:
+        """The job is over, and soon nobody is here who could tell an agent that was away."""
+        path = self.config.over_path()
+        draft = path.with_suffix(f".{self.index}")
+        draft.write_bytes(pack_frame(History(self.walker.log)))
+        draft.replace(path)
+
+    def _read_history(self) -> None:
+        """No other agent can be reached: perhaps they have ended, because the job is over."""
+        with contextlib.suppress(OSError):
+            body = unpack_frame(self.config.over_path().read_bytes()[LENGTH.size :]).body
+            self.walker.on_message(self.index, body)
 
     def _announce(self, view: View) -> None:
         members = ", ".join(str(m) for m in view.members)

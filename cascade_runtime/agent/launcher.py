@@ -36,7 +36,6 @@ STOPPED_AGENT_S = 1.0
 """An agent that is stopped for so long is ended, to be started again from its journal."""
 
 
-
 class Outcome(msgspec.Struct, frozen=True):
     """How a job ended: exit status by rank (None: never started), and whether it formed at all."""
 

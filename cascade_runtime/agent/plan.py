@@ -20,11 +20,7 @@ def judged(trigger: Trigger, views: Iterable[View]) -> bool:
     for view in views:
         if any(ref in view.evidence for ref in trigger.evidence):
             return True
-        if (
-            view.member_reason in LOST
-            and not view.evidence
-            and trigger.subject in view.departed
-        ):
+        if view.member_reason in LOST and not view.evidence and trigger.subject in view.departed:
             return True
     return False
 
@@ -233,9 +229,7 @@ def _voided(current: View, facts: Mapping[Actor, Facts], alive: list[Actor], cut
     ]
 
 
-def _in_doubt(
-    current: View, facts: Mapping[Actor, Facts], alive: list[Actor], cut: int
-) -> bool:
+def _in_doubt(current: View, facts: Mapping[Actor, Facts], alive: list[Actor], cut: int) -> bool:
     """A lost member may have decided the step after the cut, and no survivor has."""
     if any(told.dead and told.decided > cut for told in facts.values()):
         return True

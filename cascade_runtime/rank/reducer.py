@@ -391,9 +391,7 @@ class StepReducer:
                 case Commit(view=view) if view.epoch == member.view.epoch + 1:
                     self._abandon()
                     if member.actor not in view.members and not member.leaving:
-                        member.on_left_behind(
-                            f"was out of reach for too long ({view.reason})"
-                        )
+                        member.on_left_behind(f"was out of reach for too long ({view.reason})")
                     member.commit(view)
                     if member.actor not in view.members:
                         self.left = True

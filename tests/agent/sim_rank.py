@@ -179,7 +179,11 @@ class Rank:
     def _may_decide(self) -> bool:
         step = (self.view.epoch, self.decided + 1)
         whole = self.view.epoch not in self._fabric.broken
-        return whole and self.launched and all((*step, m) in self._fabric.launched for m in self.view.members)
+        return (
+            whole
+            and self.launched
+            and all((*step, m) in self._fabric.launched for m in self.view.members)
+        )
 
     def _decide(self) -> None:
         author = self.author
@@ -193,7 +197,9 @@ class Rank:
     def _acts(self) -> None:
         """Law: after the agent has read, a fenced rank does nothing that it did not find."""
         told = self.certified
-        assert told is None or self.decided <= told.decided, f"{self.actor} decided behind the fence"
+        assert told is None or self.decided <= told.decided, (
+            f"{self.actor} decided behind the fence"
+        )
         assert told is None or self.issued <= told.issued, f"{self.actor} issued behind the fence"
 
     def _apply(self, dot: Dot) -> None:

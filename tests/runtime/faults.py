@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from cascade_runtime.agent.config import JobConfig
 from cascade_runtime.agent.fencing import process_state
 from cascade_runtime.agent.launcher import Launcher, rank_pids, read_memory
-from cascade_runtime.progress import read_progress
+from cascade_runtime.progress import Fence, read_progress
 from cascade_runtime.vocabulary.identity import Actor
 
 POLL_S = 0.0005
@@ -135,16 +135,34 @@ def after(seconds: float) -> Callable[[Running], bool]:
     return when
 
 
+def fenced(rank: int) -> Callable[[Running], bool]:
+    """The rank's agent has fenced it."""
+
+    def when(job: Running) -> bool:
+        try:
+            return Fence(job.config.progress_path(Actor(rank))).is_up
+        except OSError:
+            return False
+
+    return when
+
+
+def _each(job: Running, ranks: tuple[int, ...], number: int) -> bool:
+    """To all of them, also where one is gone already."""
+    done = [job.signal(rank, number) for rank in ranks]
+    return all(done)
+
+
 def kill(*ranks: int) -> Callable[[Running], bool]:
-    return lambda job: all([job.signal(r, signal.SIGKILL) for r in ranks])
+    return lambda job: _each(job, ranks, signal.SIGKILL)
 
 
 def stop(*ranks: int) -> Callable[[Running], bool]:
-    return lambda job: all([job.signal(r, signal.SIGSTOP) for r in ranks])
+    return lambda job: _each(job, ranks, signal.SIGSTOP)
 
 
 def go_on(*ranks: int) -> Callable[[Running], bool]:
-    return lambda job: all([job.signal(r, signal.SIGCONT) for r in ranks])
+    return lambda job: _each(job, ranks, signal.SIGCONT)
 
 
 def kill_agent(index: int) -> Callable[[Running], bool]:

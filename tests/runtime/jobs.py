@@ -57,7 +57,7 @@ class JobRunner:
     def run(
         self,
         *script_arguments: str,
-        script: Path | None = None,
+        script: Path | str | None = None,
         kills: tuple[Kill, ...] = (),
         phases: tuple[str, ...] = ("waiting",),
         ranks: int = 4,
@@ -66,12 +66,14 @@ class JobRunner:
         policy: str = "default",
         collector: str | None = None,
         faults: Faults | None = None,
+        env: dict[str, str] | None = None,
+        restart: bool = True,
     ) -> FinishedJob:
         self._number += 1
         home = self._folder / f"job{self._number}"
         saved = home / "saved"
         command = [str(script or train.__file__), *script_arguments]
-        if script is None:
+        if script is None or env:
             command += ["--save", str(saved)]
         config = make_config(
             command,
@@ -81,10 +83,10 @@ class JobRunner:
             policy=policy,
             trace_dir=home / "trace",
             zygote=self._zygote,
-            env={"CASCADE_RERAISE": "1"},
+            env={"CASCADE_RERAISE": "1"} | (env or {}),
             collector=collector,
         )
-        launcher = Launcher(config)
+        launcher = Launcher(config) if restart else _OneLife(config)
         if faults is not None:
             faults.start(Running(config, launcher))
         try:
@@ -94,6 +96,14 @@ class JobRunner:
             if faults is not None:
                 faults.stop()
         return FinishedJob(outcome, home / "trace", saved, injector.struck)
+
+
+class _OneLife(Launcher):
+    """Starts no agent twice, as where a whole machine is gone."""
+
+    def _on_agent_end(self, index: int, code: int) -> None:
+        del code
+        self._done.add(index)
 
 
 def cascade(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:

@@ -66,7 +66,9 @@ def draw(seed: int, number: int) -> Schedule:
         step += chance.randint(1, 9)
         phases = chance.choice([(), ("waiting",), ("forward",), ("backward",)])
         when = do.after_step(watcher, step, *phases)
-        what = chance.choice(["kill", "kill", "stop", "stop", "pause", "both", "agent", "doze", "host"])
+        what = chance.choice(
+            ["kill", "kill", "stop", "stop", "pause", "both", "agent", "doze", "host"]
+        )
         left = [r for r in able if r not in lost | paused]
         if what in ("agent", "doze"):
             index = chance.randrange(hosts)
@@ -184,10 +186,15 @@ def main() -> int:
             folder = Path(tempfile.mkdtemp(prefix="faults-"))
             began = time.monotonic()
             try:
-                wrong, job = play(JobRunner(zygote.path, folder), schedule)
+                runner = JobRunner(zygote.path, folder)
+                wrong, job = play(runner, schedule)
+                if not job.outcome.formed:  # its port was taken by somebody before it could listen
+                    wrong, job = play(runner, draw(arguments.seed, number))
                 done = "ok" if not wrong else "WRONG: " + " | ".join(wrong)
                 left = f"{len(job.outcome.finished)} finished"
-            except Exception as error:  # a schedule that cannot be judged is wrong, the rest goes on
+            except (
+                Exception
+            ) as error:  # a schedule that cannot be judged is wrong, the rest goes on
                 wrong, left = [repr(error)], "?"
                 done = f"WRONG: {error!r}"
             bad += bool(wrong)
