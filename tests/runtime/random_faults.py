@@ -125,8 +125,8 @@ def play(runner: JobRunner, schedule: Schedule) -> tuple[list[str], FinishedJob]
         status = job.outcome.statuses.get(rank)
         if status not in (75, -signal.SIGKILL):  # ended by itself, or with the job before it could
             wrong.append(f"rank {rank} was fenced and ended with {status}")
-    if faults.struck and not wrong:
-        at_ns = int(faults.struck[-1][1] * 1e9)
+    if any(name for name, _ in faults.struck) and not wrong:
+        at_ns = int([at_s for name, at_s in faults.struck if name][-1] * 1e9)
         went_on = min(schedule.steps - last_step_before(job, at_ns, r) for r in survivors)
         if went_on < MORE_STEPS:
             wrong.append(f"only {went_on} steps after the last fault")
