@@ -63,6 +63,13 @@ class NodeChurnLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     quiet_s: _Positive = 30.0
 
 
+class FrozenLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[frozen]``: when a stopped process is suspected (GPU_FAIL_STOP)."""
+
+    dwell_s: _Positive = 0.2
+    samples: _PositiveInt = 3
+
+
 class _PolicyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"rows": "row"}):
     name: Annotated[str, Meta(min_length=1)]
     rows: list[PolicyRow]
@@ -70,6 +77,7 @@ class _PolicyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     link_delay: LinkDelayLimits = LinkDelayLimits()
     rank_skew: RankSkewLimits = RankSkewLimits()
     node_churn: NodeChurnLimits = NodeChurnLimits()
+    frozen: FrozenLimits = FrozenLimits()
 
 
 class Decision(NamedTuple):
@@ -90,6 +98,7 @@ class Policy:
         self.link_delay = file.link_delay
         self.rank_skew = file.rank_skew
         self.node_churn = file.node_churn
+        self.frozen = file.frozen
         self._moves = {(r.from_regime, r.fault): r.to_regime for r in file.rows}
 
     def target(self, regime: Regime, fault: FaultEvent) -> Regime:

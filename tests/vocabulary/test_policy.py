@@ -134,6 +134,7 @@ def test_the_default_file_states_the_thresholds_that_hold_without_a_file():
     assert default.link_delay == bare.link_delay
     assert default.rank_skew == bare.rank_skew
     assert default.node_churn == bare.node_churn
+    assert default.frozen == bare.frozen
 
 
 def test_a_policy_of_ones_own_is_a_file(tmp_path):
