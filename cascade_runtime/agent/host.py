@@ -53,6 +53,7 @@ from cascade_runtime.agent.protocol import (
     Stuck,
     Trigger,
     View,
+    Waits,
     Welcome,
     pack_frame,
 )
@@ -74,6 +75,7 @@ from cascade_runtime.agent.walk import (
     Send,
     Walker,
 )
+from cascade_runtime.agent.watch import Watch
 from cascade_runtime.progress import read_progress
 from cascade_runtime.recorder import Recorder
 from cascade_runtime.vocabulary.fault import FaultEvent
@@ -114,6 +116,7 @@ class HostAgent:
         self.refusals = Refusals(config)
         self.shipper = Shipper(config, index)
         self.cpu_busy = CpuBusy()
+        self.watch = Watch(config, index, self.judge, self.rows)
         self.ranks: dict[int, RankProcess] = {}
         self.connections: dict[Actor, asyncio.StreamWriter] = {}
         self.attached: set[Actor] = set()
@@ -151,11 +154,13 @@ class HostAgent:
                 )
         self._start_or_adopt()
         if self.walker.log:
+            self.watch.install(self.walker.view, loop.time())
             self.judge.install(self.walker.view, self.walker.log, loop.time())
             self.shipper.start()
         self._remember_deaths()
         self._tick()
         self._sample_cpu()
+        self._look()
         await self._finished.wait()
         await self._leave(server)
         return 0
@@ -188,6 +193,21 @@ class HostAgent:
         for actor, percent in self.cpu_busy.sample(loop.time(), running):
             self.rows.cpu_busy(actor, percent)
         loop.call_later(CPU_PERIOD_S, self._sample_cpu)
+
+    def _look(self) -> None:
+        """Tell and hear how the ranks are doing, and what the detectors make of it."""
+        if self._finished.is_set():
+            return
+        loop = asyncio.get_running_loop()
+        if self.walker.log and not self.stopping:
+            self._broadcast(self.watch.waits(loop.time()))
+            observe = self.config.mode == "observe"
+            triggers = self.watch.decide(loop.time(), self._leader(), observe)
+            for trigger in triggers:
+                self._broadcast(trigger)
+            if triggers:
+                self._tick()
+        loop.call_later(self.watch.look_s, self._look)
 
     def _stop(self) -> None:
         if self.stopping:
@@ -238,7 +258,7 @@ class HostAgent:
                 else:
                     self._on_agent_message(agent, body)
                 self._perform()
-                if not isinstance(body, Round | Put | Get):
+                if not isinstance(body, Round | Put | Get | Waits):
                     self._tick()
         except (ValueError, OSError) as error:
             self._say(f"dropping a connection: {error}")
@@ -450,6 +470,10 @@ class HostAgent:
                 self.reconciler.on_reconciled(body)
             case DebtNote():
                 self._on_debt(body)
+            case Waits():
+                if index in self.peer_actors or index == self.index:
+                    agent = self.peer_actors.get(index, self.actor)
+                    self.watch.on_waits(agent, body, asyncio.get_running_loop().time())
             case StopJob():
                 if not self.walker.log:
                     self._stop()
@@ -599,7 +623,9 @@ class HostAgent:
         self.rows.transition("proposed", view)
 
     def _on_installed(self, view: View) -> None:
-        self.judge.install(view, self.walker.log, asyncio.get_running_loop().time())
+        now = asyncio.get_running_loop().time()
+        self.watch.install(view, now)
+        self.judge.install(view, self.walker.log, now)
         self.shipper.start()
         self.rendezvous.install(view.epoch)
         self.recorder.set_view(view.epoch, view.regime)

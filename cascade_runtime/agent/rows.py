@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 
+import msgspec
+
 from cascade_runtime.agent.config import JobConfig
 from cascade_runtime.agent.control_log import control_comm_id
 from cascade_runtime.agent.protocol import Trigger, View
+from cascade_runtime.detectors._base import Verdict
 from cascade_runtime.recorder import Recorder
 from cascade_runtime.vocabulary.events import (
     Actors,
@@ -55,6 +58,22 @@ class AgentRows:
             value=None if status is None else float(status),
             subject=subject,
         )
+
+    def verdict(self, verdict: Verdict) -> EventRef:
+        """What a detector found."""
+        return self._health(
+            verdict.detector,
+            verdict.signal,
+            None if verdict.cleared else verdict.fault,
+            verdict.unit,
+            verdict.value,
+            verdict.threshold,
+            verdict.subject,
+        )
+
+    def reading(self, verdict: Verdict) -> None:
+        """The same as a measured value: nothing begins with it."""
+        self.verdict(msgspec.structs.replace(verdict, fault=None))
 
     def unreachable(self, subject: Actor, after_s: float) -> EventRef:
         """The agent of the subject's host has been away for ``after_s`` seconds: suspected, not certified."""

@@ -43,25 +43,34 @@ class RecentMedian:
 
 
 class FiresIn:
-    """A fault that begins with ``fires_in`` bad ones of ``of`` and ends after a row of good ones."""
+    """A fault that begins when ``fires_in`` of ``of`` are bad, and stay so for ``dwell_s``.
 
-    def __init__(self, fires_in: int, of: int, clears_after: int) -> None:
-        self._fires_in, self._clears_after = fires_in, clears_after
+    It ends after ``clears_after`` good ones in a row. The dwell time is for short steps: a machine that
+    is busy for a moment makes a dozen of them bad at once.
+    """
+
+    def __init__(self, fires_in: int, of: int, dwell_s: float, clears_after: int) -> None:
+        self._fires_in, self._dwell_s, self._clears_after = fires_in, dwell_s, clears_after
         self._last: deque[bool] = deque(maxlen=of)
+        self._since_s: float | None = None
         self._good = 0
         self.stands = False
 
-    def add(self, bad: bool) -> bool:
-        """One more; True when this begins or ends it."""
+    def add(self, bad: bool, now_s: float) -> bool:
+        """One more, at ``now_s`` (s); True when this begins or ends it."""
         self._last.append(bad)
         self._good = 0 if bad else self._good + 1
         if self.stands:
             if self._good < self._clears_after:
                 return False
             self._last.clear()
-            self.stands = False
+            self._since_s, self.stands = None, False
             return True
-        self.stands = bad and sum(self._last) >= self._fires_in
+        if sum(self._last) < self._fires_in:
+            self._since_s = None
+            return False
+        self._since_s = now_s if self._since_s is None else self._since_s
+        self.stands = bad and now_s - self._since_s >= self._dwell_s
         return self.stands
 
     @property

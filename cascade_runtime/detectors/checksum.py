@@ -29,7 +29,7 @@ class Checksum:
         del limits  # equal or not: there is nothing to set
         self._news = News()
 
-    def feed(self, step: WholeStep, now_s: float) -> None:
+    def feed_step(self, step: WholeStep, now_s: float) -> None:
         """A decided step, as all members told it."""
         del now_s  # it is so or not, at any time
         told = Counter(step.digests.values())

@@ -68,6 +68,8 @@ class Dead:
             return
         before = self._beats.get(actor)
         self._beats[actor] = now_s
+        for other in [a for a in self._beats if a.rank == actor.rank and a < actor]:
+            self.forget(other)  # this is its successor
         if before is None:
             return
         if actor in self._news:

@@ -5,8 +5,8 @@ transfer alone, so the least wait is the transfer, and what the others waited be
 late arrival (``rank_skew``). Between hosts the agents' round trips are watched in the same way.
 
 It fires when the transfer is above ``times_median`` times its median of the last ``median_window_s``
-and above ``min_ms``, in ``fires_in`` of ``of_steps`` steps, and clears after ``clears_after`` good
-steps. Bad steps do not enter the median, so a fault stands as long as the link is slow. The first
+and above ``min_ms``, in ``fires_in`` of ``of_steps`` steps, and stays so for ``dwell_s``; it clears
+after ``clears_after`` good steps. Bad steps do not enter the median, so a fault stands as long as the link is slow. The first
 ``warm_up`` steps only teach it.
 
 It cannot tell which link it is (a reduction goes over all), nor a slow network from a machine that
@@ -31,7 +31,7 @@ class _Series:
     def __init__(self, limits: LinkDelayLimits) -> None:
         self._limits = limits
         self._median = RecentMedian(limits.median_window_s, limits.warm_up)
-        self._fires = FiresIn(limits.fires_in, limits.of_steps, limits.clears_after)
+        self._fires = FiresIn(limits.fires_in, limits.of_steps, limits.dwell_s, limits.clears_after)
 
     def feed(self, value_s: float, now_s: float) -> tuple[bool, float]:
         """Whether the fault begins or ends here, and the limit that held (s)."""
@@ -43,7 +43,7 @@ class _Series:
         bad = value_s > limit
         if not bad:
             self._median.add(value_s, now_s)
-        return self._fires.add(bad), limit
+        return self._fires.add(bad, now_s), limit
 
     @property
     def stands(self) -> bool:
@@ -62,9 +62,10 @@ class LinkDelay:
         self._limits = limits
         self._transfer = _Series(limits)
         self._round_trips: dict[Actor, _Series] = {}
+        self._readings: dict[Actor | None, Verdict] = {}
         self._news = News()
 
-    def feed(self, step: WholeStep, now_s: float) -> None:
+    def feed_step(self, step: WholeStep, now_s: float) -> None:
         """A decided step, as all members told it."""
         if len(step.waits_s) > 1:
             self._judge(self._transfer, None, "transfer", step.transfer_s, now_s)
@@ -80,30 +81,28 @@ class LinkDelay:
         changed, limit_s = series.feed(value_s, now_s)
         where = "a reduction's transfer" if subject is None else f"the way to agent {subject}"
         value_ms, limit_ms = value_s * 1000, limit_s * 1000
+        if limit_ms:
+            self._readings[subject] = _verdict(None, subject, signal, value_ms, limit_ms, "")
         if changed and not series.stands:
             why = f"{where} took {value_ms:.1f} ms, at most {limit_ms:.1f} ms for the last "
             self._news.end(subject, value_ms, f"{why}{self._limits.clears_after} times")
         elif changed:
-            self._news.begin(
-                Verdict(
-                    detector=NAME,
-                    signal=signal,
-                    fault=FaultEvent.LINK_DELAY_HIGH,
-                    subject=subject,
-                    value=value_ms,
-                    threshold=limit_ms,
-                    unit="ms",
-                    why=(
-                        f"{where} took {value_ms:.1f} ms, above {limit_ms:.1f} ms in "
-                        f"{self._limits.fires_in} of {self._limits.of_steps}"
-                    ),
-                )
+            why = (
+                f"{where} took {value_ms:.1f} ms, above {limit_ms:.1f} ms in "
+                f"{self._limits.fires_in} of {self._limits.of_steps}"
             )
+            fault = FaultEvent.LINK_DELAY_HIGH
+            self._news.begin(_verdict(fault, subject, signal, value_ms, limit_ms, why))
 
     def decide(self, now_s: float) -> list[Verdict]:
         """What began and what ended since the last call."""
         del now_s  # every signal carried its own time, and silence says nothing of a link
         return self._news.take()
+
+    @property
+    def readings(self) -> list[Verdict]:
+        """The newest transfer, and the newest round trip to each agent."""
+        return list(self._readings.values())
 
     @property
     def standing(self) -> list[Verdict]:
@@ -113,7 +112,28 @@ class LinkDelay:
     def forget(self, actor: Actor) -> None:
         """An agent is gone; of ranks nothing is kept here."""
         self._round_trips.pop(actor, None)
+        self._readings.pop(actor, None)
         self._news.forget(actor)
+
+
+def _verdict(
+    fault: FaultEvent | None,
+    subject: Actor | None,
+    signal: str,
+    value_ms: float,
+    limit_ms: float,
+    why: str,
+) -> Verdict:
+    return Verdict(
+        detector=NAME,
+        signal=signal,
+        fault=fault,
+        subject=subject,
+        value=value_ms,
+        threshold=limit_ms,
+        unit="ms",
+        why=why,
+    )
 
 
 PLUGIN = Spec(NAME, frozenset({FaultEvent.LINK_DELAY_HIGH}), "link_delay", LinkDelay)

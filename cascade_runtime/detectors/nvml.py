@@ -98,7 +98,7 @@ class Nvml:
         self._limits = limits
         self._devices: dict[str, _Device] = {}
 
-    def feed(self, sample: GpuSample, now_s: float, subject: Actor | None = None) -> None:
+    def feed_gpu(self, sample: GpuSample, now_s: float, subject: Actor | None = None) -> None:
         """One look.
 
         Args:

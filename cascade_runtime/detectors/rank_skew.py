@@ -1,8 +1,8 @@
 """One rank keeps the others waiting, step after step, or right now.
 
 Chronic: the same rank comes last to the step's last bucket, after the one before it by more than
-``share_of_step`` of the step and more than ``min_ms``, in ``fires_in`` of ``of_steps`` steps. Lateness
-is a difference of waits, each measured by one rank's own clock.
+``share_of_step`` of the step and more than ``min_ms``, in ``fires_in`` of ``of_steps`` steps, and this
+stays so for ``dwell_s``. Lateness is a difference of waits, each measured by one rank's own clock.
 
 Imminent: a bucket has been pending for ``stall_medians`` times the median step, and more than
 ``stall_min_ms``, because exactly one rank has not entered it: a stall is about to happen.
@@ -41,12 +41,12 @@ class RankSkew:
         self._periods: deque[float] = deque(maxlen=_PERIODS)
         self._places: dict[Actor, Place] = {}
         self._steps_since: dict[Actor, int] = {}
+        self._reading: list[Verdict] = []
         self._chronic = News()
         self._stalled = News()
 
-    def feed(self, step: WholeStep, now_s: float) -> None:
+    def feed_step(self, step: WholeStep, now_s: float) -> None:
         """A decided step, as all members told it."""
-        del now_s  # counted in steps
         for actor in list(self._steps_since):
             self._steps_since[actor] += 1
             if self._steps_since[actor] >= self._limits.clears_after:
@@ -60,12 +60,15 @@ class RankSkew:
             return
         last, margin_s = step.last()
         limit_s = max(self._limits.share_of_step * step.period_s, self._limits.min_ms / 1000)
+        self._reading = [_late(None, last, margin_s * 1000, limit_s * 1000, "")]
         if margin_s > limit_s and last not in self._late:
             limits = self._limits
-            self._late[last] = FiresIn(limits.fires_in, limits.of_steps, limits.clears_after)
+            self._late[last] = FiresIn(
+                limits.fires_in, limits.of_steps, limits.dwell_s, limits.clears_after
+            )
         for actor, fires in list(self._late.items()):
             by_s = margin_s if actor == last else 0.0
-            if fires.add(by_s > limit_s):
+            if fires.add(by_s > limit_s, now_s):
                 self._tell_chronic(actor, fires.stands, by_s * 1000, limit_s * 1000)
             if fires.idle:
                 del self._late[actor]
@@ -76,21 +79,11 @@ class RankSkew:
             why = f"rank {actor} was in time for {limits.clears_after} steps"
             self._chronic.end(actor, by_ms, why)
             return
-        self._chronic.begin(
-            Verdict(
-                detector=NAME,
-                signal="late",
-                fault=FaultEvent.RANK_SKEW_HIGH,
-                subject=actor,
-                value=by_ms,
-                threshold=limit_ms,
-                unit="ms",
-                why=(
-                    f"rank {actor} came last by {by_ms:.1f} ms, above {limit_ms:.1f} ms in "
-                    f"{limits.fires_in} of {limits.of_steps} steps"
-                ),
-            )
+        why = (
+            f"rank {actor} came last by {by_ms:.1f} ms, above {limit_ms:.1f} ms in "
+            f"{limits.fires_in} of {limits.of_steps} steps"
         )
+        self._chronic.begin(_late(FaultEvent.RANK_SKEW_HIGH, actor, by_ms, limit_ms, why))
 
     def feed_place(self, place: Place) -> None:
         """Where a member is now."""
@@ -129,6 +122,11 @@ class RankSkew:
         )
 
     @property
+    def readings(self) -> list[Verdict]:
+        """Who came last in the newest step, and by how much."""
+        return self._reading
+
+    @property
     def standing(self) -> list[Verdict]:
         """Ranks that keep others waiting."""
         return self._chronic.standing + self._stalled.standing
@@ -139,6 +137,21 @@ class RankSkew:
             kept.pop(actor, None)
         self._chronic.forget(actor)
         self._stalled.forget(actor)
+
+
+def _late(
+    fault: FaultEvent | None, actor: Actor, by_ms: float, limit_ms: float, why: str
+) -> Verdict:
+    return Verdict(
+        detector=NAME,
+        signal="late",
+        fault=fault,
+        subject=actor,
+        value=by_ms,
+        threshold=limit_ms,
+        unit="ms",
+        why=why,
+    )
 
 
 PLUGIN = Spec(NAME, frozenset({FaultEvent.RANK_SKEW_HIGH}), "rank_skew", RankSkew)

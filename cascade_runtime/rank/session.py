@@ -24,6 +24,7 @@ from cascade_runtime.rank.observer import StepObserver
 from cascade_runtime.rank.reducer import StepReducer
 from cascade_runtime.rank.wrap import check_model, take_over
 from cascade_runtime.recorder import Recorder
+from cascade_runtime.step_ring import StepRing
 from cascade_runtime.vocabulary.errors import BadUsage, NotSupported
 from cascade_runtime.vocabulary.events import Actors, Checkpoints, Groups, Objects
 from cascade_runtime.vocabulary.identity import Actor, Dot
@@ -96,7 +97,8 @@ class Session:
         link = AgentLink(config.socket_path(agent), actor, ControlLog(recorder))
         progress = ProgressWord(config.progress_path(actor))
         view = _first_view(link)
-        member = Member(actor, view, objects, recorder, link, progress)
+        steps = StepRing(config.steps_path(actor))
+        member = Member(actor, view, objects, recorder, link, progress, steps)
         stepper: StepReducer | StepObserver
         if mode == "observe":
             stepper = StepObserver(member, link, recorder, model.process_group)

@@ -42,6 +42,7 @@ class LinkDelayLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     min_ms: _Positive = 20.0
     fires_in: _PositiveInt = 3
     of_steps: _PositiveInt = 5
+    dwell_s: _Positive = 1.0
     clears_after: _PositiveInt = 20
     warm_up: _PositiveInt = 20
 
@@ -53,6 +54,7 @@ class RankSkewLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     min_ms: _Positive = 20.0
     fires_in: _PositiveInt = 5
     of_steps: _PositiveInt = 8
+    dwell_s: _Positive = 1.0
     stall_medians: _Positive = 3.0
     stall_min_ms: _Positive = 500.0
     clears_after: _PositiveInt = 20

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from hypothesis import settings
 
 from cascade_runtime.detectors._steps import WholeStep
 from cascade_runtime.vocabulary.identity import Actor
 
 RANKS = [Actor(r) for r in range(4)]
-PERIOD_S = 0.1
+PERIOD_S = 1 / 8  # exact in binary
 patient = settings(deadline=None, max_examples=40)
 """Hundreds of steps an example, on a machine that does other things besides."""
 
@@ -25,6 +27,11 @@ def told(detector, steps, period_s=PERIOD_S, start_s=0.0):
     found = []
     for i, step in enumerate(steps):
         now = start_s + i * period_s
-        detector.feed(step, now)
+        detector.feed_step(step, now)
         found += [(i, v) for v in detector.decide(now)]
     return found
+
+
+def steps_in(seconds):
+    """How many steps it takes until ``seconds`` have gone by."""
+    return math.ceil(seconds / PERIOD_S)

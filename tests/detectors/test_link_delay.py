@@ -9,11 +9,12 @@ from cascade_runtime.detectors.link_delay import LinkDelay
 from cascade_runtime.vocabulary.fault import FaultEvent
 from cascade_runtime.vocabulary.identity import Actor
 from cascade_runtime.vocabulary.policy import LinkDelayLimits
-from tests.detectors.steps import patient, told, whole
+from tests.detectors.steps import patient, steps_in, told, whole
 
 LIMITS = LinkDelayLimits()
 arrivals = st.lists(st.floats(0, 2.0), min_size=4, max_size=4)
 healthy_s = st.floats(0.006, 0.0239)  # below four times their own least: no median calls them bad
+DWELL = steps_in(LIMITS.dwell_s)
 WARM = [whole([0, 0, 0, 0], 0.01)] * 40
 
 
@@ -32,11 +33,11 @@ def test_silent_below_the_least_that_counts(transfers):
 
 @patient
 @given(st.floats(0.05, 5.0), arrivals)
-def test_fires_at_the_third_bad_step_once_and_clears_after_twenty_good_ones(slow_s, late):
+def test_fires_a_second_after_the_third_bad_step_and_clears_after_twenty_good_ones(slow_s, late):
     good, bad = whole(late, 0.01), whole(late, slow_s)
     found = told(LinkDelay(LIMITS), [*WARM, *[bad] * 1000, *[good] * 30])
     (fired_at, fired), (cleared_at, cleared) = found
-    assert fired_at == len(WARM) + LIMITS.fires_in - 1
+    assert fired_at == len(WARM) + LIMITS.fires_in - 1 + DWELL
     assert fired.fault is FaultEvent.LINK_DELAY_HIGH and fired.subject is None
     assert fired.value > fired.threshold > 0 and fired.unit == "ms"
     assert cleared_at == len(WARM) + 1000 + LIMITS.clears_after - 1
@@ -51,6 +52,12 @@ def test_no_flapping_at_the_threshold(bad):
     assert [v.cleared for _, v in found] == [bool(i % 2) for i in range(len(found))]
     for (begun, _), (ended, _) in zip(found[::2], found[1::2], strict=False):
         assert ended - begun >= LIMITS.clears_after
+
+
+def test_a_machine_that_is_busy_for_less_than_a_second_is_no_slow_link():
+    bad, good = whole([0, 0], 0.5), whole([0, 0], 0.01)
+    burst = [bad] * (LIMITS.fires_in + DWELL - 1)
+    assert told(LinkDelay(LIMITS), [*WARM, *[*burst, *[good] * 5] * 20]) == []
 
 
 def test_two_of_five_are_not_enough():

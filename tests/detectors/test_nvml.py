@@ -27,7 +27,7 @@ WORKS = sample(util_pct=100.0, power_mw=600_000)
 def told(samples, period_s=0.5):
     detector, found = Nvml(LIMITS), []
     for i, one in enumerate(samples):
-        detector.feed(one, i * period_s, RANK)
+        detector.feed_gpu(one, i * period_s, RANK)
         found += [(i * period_s, v) for v in detector.decide(i * period_s)]
     return found
 
@@ -88,8 +88,8 @@ def test_an_xid_is_named_and_a_lost_device_is_a_fail_stop(xid):
 def test_devices_do_not_mix():
     detector = Nvml(LIMITS)
     for i in range(40):
-        detector.feed(SPINS, i * 0.5, RANK)
-        detector.feed(GpuSample(device_uuid="GPU-2", util_pct=100.0), i * 0.5, Actor(4))
+        detector.feed_gpu(SPINS, i * 0.5, RANK)
+        detector.feed_gpu(GpuSample(device_uuid="GPU-2", util_pct=100.0), i * 0.5, Actor(4))
     assert [v.subject for v in detector.decide(20.0)] == [RANK]
     detector.forget(RANK)
     assert detector.standing == []

@@ -13,37 +13,41 @@ from tests.detectors.steps import patient
 bads = st.lists(st.booleans(), max_size=300)
 
 
-def brute(history, fires_in, of, clears_after):
-    """Where it stands after each, looking back over the whole history every time."""
+def brute(history, fires_in, of, dwell, clears_after):
+    """Where it stands after each, looking back over the whole history every time; one a second."""
     stands, begun, found = False, 0, []
+
+    def many(i):
+        return sum(history[max(begun, i + 1 - of) : i + 1]) >= fires_in
+
     for i, bad in enumerate(history):
         if stands:
             if i + 1 >= clears_after and not any(history[i + 1 - clears_after : i + 1]):
                 stands, begun = False, i + 1
-        elif bad and sum(history[max(begun, i + 1 - of) : i + 1]) >= fires_in:
+        elif bad and i - dwell >= begun and all(many(j) for j in range(i - dwell, i + 1)):
             stands = True
         found.append(stands)
     return found
 
 
 @patient
-@given(bads, st.integers(1, 5), st.integers(0, 5), st.integers(1, 12))
-def test_fires_in_is_the_windowed_form_of_looking_back(history, fires_in, more, clears_after):
-    fires, found = FiresIn(fires_in, fires_in + more, clears_after), []
-    for bad in history:
+@given(bads, st.integers(1, 5), st.integers(0, 5), st.integers(0, 6), st.integers(1, 12))
+def test_fires_in_is_the_windowed_form_of_looking_back(history, fires_in, more, dwell, clears):
+    fires, found = FiresIn(fires_in, fires_in + more, dwell, clears), []
+    for i, bad in enumerate(history):
         before = fires.stands
-        assert fires.add(bad) == (before != fires.stands)
+        assert fires.add(bad, i) == (before != fires.stands)
         found.append(fires.stands)
-    assert found == brute(history, fires_in, fires_in + more, clears_after)
+    assert found == brute(history, fires_in, fires_in + more, dwell, clears)
 
 
 @patient
 @given(bads)
 def test_what_stands_ends_only_after_a_row_of_good_ones(history):
     """No flapping: whatever comes, it stands for at least as long as it takes to clear."""
-    fires, begun = FiresIn(3, 5, 20), None
+    fires, begun = FiresIn(3, 5, 0.0, 20), None
     for i, bad in enumerate(history):
-        if fires.add(bad):
+        if fires.add(bad, i):
             if fires.stands:
                 begun = i
             else:
