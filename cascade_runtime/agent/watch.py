@@ -83,6 +83,9 @@ class Watch:
                 self._feed("feed_lost", actor, now_s)
             for detector in self._detectors:
                 detector.forget(actor)
+            for kept in (self._evidence, self._recorded_s):
+                for key in [key for key in kept if key[2] == actor]:
+                    del kept[key]
 
     def on_waits(self, agent: Actor, told: Waits, now_s: float) -> None:
         """What an agent (this one too) tells of its ranks."""

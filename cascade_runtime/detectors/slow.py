@@ -15,7 +15,7 @@ from collections import deque
 from statistics import median
 
 from cascade_runtime.detectors._base import News, Spec, Verdict
-from cascade_runtime.detectors._steps import Place, missing_from
+from cascade_runtime.detectors._steps import ON_THE_WAY, Place, missing_from
 from cascade_runtime.vocabulary.identity import Actor
 from cascade_runtime.vocabulary.policy import SlowLimits
 
@@ -41,7 +41,9 @@ class Slow:
         """Where a member is now."""
         before = self._places.get(place.actor)
         self._places[place.actor] = place
-        if before is not None and (before.decided, before.phase) != (place.decided, place.phase):
+        if before is None or before.phase not in ON_THE_WAY:
+            return
+        if (before.decided, before.phase) != (place.decided, place.phase):
             self._usual.setdefault(place.actor, deque(maxlen=_STILLS)).append(before.still_s)
 
     def decide(self, now_s: float) -> list[Verdict]:
