@@ -1,6 +1,7 @@
 """A job in which one rank is late for some of its steps, and sometimes holds its interpreter lock."""
 
 import argparse
+import ctypes
 import time
 
 import torch
@@ -32,10 +33,7 @@ for step in range(1, arguments.steps + 1):
         if arguments.late_from <= step < arguments.late_until:
             time.sleep(arguments.late_ms / 1000)
         if step == arguments.hold_at:
-            # One call into C that takes some seconds and never lets go of the lock.
-            begun = time.monotonic()
-            while time.monotonic() - begun < 1.0:
-                sum(range(1 << 22))
+            ctypes.PyDLL(None).usleep(1_000_000)  # PyDLL: the lock is kept for the whole call
     loss.backward()
     optimizer.step()
     time.sleep(arguments.pause_ms / 1000)
