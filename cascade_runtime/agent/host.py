@@ -18,6 +18,7 @@ from cascade_runtime.agent.config import JobConfig
 from cascade_runtime.agent.control_log import ControlLog
 from cascade_runtime.agent.cpu_busy import PERIOD_S as CPU_PERIOD_S
 from cascade_runtime.agent.cpu_busy import CpuBusy
+from cascade_runtime.agent.gpu_samples import GpuSampler
 from cascade_runtime.agent.journal import Journal
 from cascade_runtime.agent.judge import Judge
 from cascade_runtime.agent.links import PeerLink, read_frames
@@ -116,6 +117,7 @@ class HostAgent:
         self.refusals = Refusals(config)
         self.shipper = Shipper(config, index)
         self.cpu_busy = CpuBusy()
+        self.gpus = GpuSampler()
         self.watch = Watch(config, index, self.judge, self.rows)
         self.ranks: dict[int, RankProcess] = {}
         self.connections: dict[Actor, asyncio.StreamWriter] = {}
@@ -160,6 +162,7 @@ class HostAgent:
         self._remember_deaths()
         self._tick()
         self._sample_cpu()
+        self.gpus.start()
         self._look()
         await self._finished.wait()
         await self._leave(server)
@@ -202,6 +205,8 @@ class HostAgent:
         if self.walker.log and not self.stopping:
             self._broadcast(self.watch.waits(loop.time()))
             observe = self.config.mode == "observe"
+            pids = {p.pid: p.actor for p in self.ranks.values()}
+            self.watch.on_gpus(self.gpus.take(), pids, loop.time())
             triggers = self.watch.decide(loop.time(), self._leader(), observe)
             for trigger in triggers:
                 self._broadcast(trigger)
@@ -223,6 +228,7 @@ class HostAgent:
 
     async def _leave(self, server: asyncio.Server) -> None:
         self.refusals.tell()
+        self.gpus.stop()
         server.close()
         for writer in list(self.connections.values()):
             writer.close()
@@ -353,7 +359,7 @@ class HostAgent:
             member_reason="started",
         )
         if self.index == 0:
-            write_trace_start(config, self.judge.policy)
+            write_trace_start(config, self.judge.policy, with_gpus=self.gpus.measured)
         self.walker.install_first(view)
         self._perform()
         if self.index == 0:

@@ -10,10 +10,12 @@ from cascade_runtime.agent.config import JobConfig
 from cascade_runtime.agent.control_log import control_comm_id
 from cascade_runtime.agent.protocol import Trigger, View
 from cascade_runtime.detectors._base import Verdict
+from cascade_runtime.detectors.nvml import GpuSample
 from cascade_runtime.recorder import Recorder
 from cascade_runtime.vocabulary.events import (
     Actors,
     Decisions,
+    Gpu,
     Groups,
     Health,
     Membership,
@@ -74,6 +76,22 @@ class AgentRows:
     def reading(self, verdict: Verdict) -> None:
         """The same as a measured value: nothing begins with it."""
         self.verdict(msgspec.structs.replace(verdict, fault=None))
+
+    def gpu(self, sample: GpuSample) -> None:
+        """One look at one GPU."""
+        self._recorder.row(
+            Gpu,
+            device_uuid=sample.device_uuid,
+            util_pct=sample.util_pct,
+            mem_util_pct=sample.mem_util_pct,
+            power_mw=sample.power_mw,
+            energy_mj=sample.energy_mj,
+            temp_c=None if sample.temp_c is None else float(sample.temp_c),
+            sm_clock_mhz=sample.sm_clock_mhz,
+            throttle=None if sample.throttle is None else ", ".join(sample.throttle),
+            ecc_uncorrected=sample.ecc_uncorrected,
+            xid=sample.xid,
+        )
 
     def unreachable(self, subject: Actor, after_s: float) -> EventRef:
         """The agent of the subject's host has been away for ``after_s`` seconds: suspected, not certified."""

@@ -2,16 +2,20 @@
 
 Every agent feeds its detectors with the same: the accounts of all members, its own and those that the
 other agents tell. Only the leading agent speaks; another that takes over knows as much. Deaths and
-stopped processes are not judged here: the agent of their host acts on those itself.
+stopped processes are not judged here: the agent of their host acts on those itself. What else would be
+a fail-stop (a silent agent, a lost GPU) is only named: their processes tell for themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+
+import msgspec
 
 from cascade_runtime import detectors
 from cascade_runtime.agent.config import JobConfig
+from cascade_runtime.agent.gpu_samples import Look
 from cascade_runtime.agent.judge import Judge
 from cascade_runtime.agent.local_rank import LocalRank
 from cascade_runtime.agent.protocol import Message, Trigger, View, Waits
@@ -29,7 +33,7 @@ _MANY_HOSTS = 4
 ROW_S = 1.0
 """What is measured, and what stands unchanged, is recorded once in this time."""
 
-SIGNALS = ("feed_step", "feed_place", "feed_beat", "feed_joined", "feed_lost")
+SIGNALS = ("feed_step", "feed_place", "feed_beat", "feed_joined", "feed_lost", "feed_gpu")
 """What is fed here; a detector takes those that it has a method for."""
 
 ACTED_ON_ELSEWHERE = FaultEvent.GPU_FAIL_STOP
@@ -98,6 +102,13 @@ class Watch:
             if place.actor in self._members:
                 self._feed("feed_place", place)
 
+    def on_gpus(self, looks: Iterable[Look], pids: Mapping[int, Actor], now_s: float) -> None:
+        """Samples of this host's GPUs, with the ranks by their process numbers."""
+        for look in looks:
+            self._rows.gpu(look.sample)
+            users = [pids[pid] for pid in look.pids if pid in pids]
+            self._feed("feed_gpu", look.sample, now_s, users[0] if len(users) == 1 else None)
+
     def _feed(self, signal: str, *what: Any) -> None:
         for feed in self._feeds[signal]:
             feed(*what)
@@ -134,7 +145,9 @@ class Watch:
         return Trigger(verdict.fault, verdict.subject, told, verdict.why)
 
     def _record(self, verdict: Verdict, now_s: float) -> None:
-        row = self._rows.verdict(verdict)
+        acted_on = _counts(verdict) or verdict.fault is None
+        told = verdict if acted_on else msgspec.structs.replace(verdict, fault=None)
+        row = self._rows.verdict(told)
         self._recorded_s[verdict.key] = now_s
         self._evidence[verdict.key] = row
 

@@ -1,8 +1,8 @@
 """Members come and go so often that agreeing on who is there costs more than stepping.
 
 It fires at ``changes`` joins or losses within ``window_s``, or while a newcomer is not level yet, and
-clears when nobody came, went or was catching up for ``quiet_s``. A member that finished its job is no
-change. It cannot tell a bad node from a scheduler that moves jobs about.
+clears when nobody came, went or was catching up for ``quiet_s``. Members that come or go in one view
+(the ranks of a host) are one change, and a member that finished its job is none. It cannot tell a bad node from a scheduler that moves jobs about.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ class Churn:
             self._last_s = now_s
 
     def _change(self, what: str, now_s: float) -> None:
+        if self._changes and self._changes[-1][0] == now_s:
+            what = f"{self._changes.pop()[1]}, {what}"
         self._changes.append((now_s, what))
         self._last_s = now_s
 

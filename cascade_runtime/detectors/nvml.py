@@ -7,7 +7,7 @@ fraction of its power: that is a wait, not work.
 Named, and nothing follows: ``spin_wait`` (``busy_pct`` and more at ``spin_power_share`` of the power
 limit or less for ``dwell_s``), ``throttle`` (a slowdown by the hardware for ``dwell_s``), ``ecc``
 (uncorrected errors have grown), ``xid`` (the driver reported an error). An Xid after which the device
-does not work any more is GPU_FAIL_STOP. The first two clear after ``dwell_s`` without; errors never
+does not work any more, and a device that the driver has lost, are GPU_FAIL_STOP. The first two clear after ``dwell_s`` without; errors never
 do. It cannot tell a kernel that spins from one that needs little power.
 """
 
@@ -49,6 +49,7 @@ class GpuSample(msgspec.Struct, frozen=True, kw_only=True):
     throttle: tuple[str, ...] | None = None
     ecc_uncorrected: int | None = None
     xid: int | None = None
+    lost: bool = False
 
 
 class _Dwell:
@@ -79,12 +80,18 @@ class _Device:
         self.spin, self.throttle = _Dwell(), _Dwell()
         self.ecc_at_first: int | None = None
         self.spin_news, self.throttle_news = News(), News()
-        self.ecc_news, self.xid_news = News(), News()
+        self.ecc_news, self.xid_news, self.lost_news = News(), News(), News()
 
     @property
     def news(self) -> tuple[News, ...]:
         """One for each signal."""
-        return self.spin_news, self.throttle_news, self.ecc_news, self.xid_news
+        return (
+            self.spin_news,
+            self.throttle_news,
+            self.ecc_news,
+            self.xid_news,
+            self.lost_news,
+        )
 
 
 class Nvml:
@@ -156,6 +163,11 @@ class Nvml:
                 new = errors - device.ecc_at_first
                 why = _of(sample, f"{new} uncorrected memory errors since the job began")
                 device.ecc_news.begin(_verdict("ecc", subject, float(new), 0.0, "errors", why))
+        if sample.lost:
+            why = _of(sample, "the driver has lost it")
+            device.lost_news.begin(
+                _verdict("lost", subject, 1.0, 0.0, "devices", why, FaultEvent.GPU_FAIL_STOP)
+            )
         if sample.xid:
             lost = LOST.get(sample.xid)
             what = f"Xid {sample.xid}" + (f": {lost}" if lost else "")

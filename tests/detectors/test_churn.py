@@ -71,6 +71,15 @@ def test_a_loss_and_its_successor_within_a_minute():
     assert detector.decide(181.0) == []  # answered: the same changes do not fire again
 
 
+def test_the_ranks_of_a_host_that_is_lost_are_one_change():
+    detector = Churn(LIMITS)
+    for rank in range(8):
+        detector.feed_lost(Actor(rank), 10.0)
+    assert detector.decide(10.0) == []
+    detector.feed_lost(Actor(8), 11.0)
+    assert "rank 0 was lost, rank 1 was lost" in detector.decide(11.0)[0].why
+
+
 def test_as_long_as_a_newcomer_is_not_level():
     detector = Churn(LIMITS)
     detector.feed_level(B, False, 10.0)

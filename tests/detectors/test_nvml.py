@@ -85,6 +85,11 @@ def test_an_xid_is_named_and_a_lost_device_is_a_fail_stop(xid):
     assert f"Xid {xid}" in verdict.why
 
 
+def test_a_device_that_the_driver_has_lost_is_a_fail_stop():
+    ((_, verdict),) = told([WORKS, GpuSample(device_uuid="GPU-1", lost=True)])
+    assert (verdict.signal, verdict.fault) == ("lost", FaultEvent.GPU_FAIL_STOP)
+
+
 def test_devices_do_not_mix():
     detector = Nvml(LIMITS)
     for i in range(40):

@@ -197,7 +197,7 @@ def test_two_losses_within_a_minute_are_churn_and_the_end_of_the_job_is_none(job
     for epoch, gone, left in ((1, 3, (0, 1, 2)), (2, 2, (0, 1))):
         job.epoch = epoch
         job.install(*left, departed=actors(gone), member_reason="failed")
-    job.steps(1)
+        job.steps(1)
     assert [t.fault for _, t in job.handed] == [FaultEvent.NODE_CHURN_HIGH]
     job.epoch = 3
     job.install(departed=actors(0, 1), member_reason="finished")
