@@ -71,7 +71,7 @@ class NodeChurnLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class FrozenLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``[frozen]``: when a stopped process is suspected (GPU_FAIL_STOP)."""
 
-    dwell_s: _Positive = 0.2
+    dwell_s: _Positive = 0.08
     samples: _PositiveInt = 3
 
 

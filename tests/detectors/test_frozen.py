@@ -13,7 +13,7 @@ from cascade_runtime.vocabulary.fault import FaultEvent
 from cascade_runtime.vocabulary.identity import Actor
 from cascade_runtime.vocabulary.policy import FrozenLimits
 
-LIMITS = FrozenLimits()
+LIMITS = FrozenLimits(dwell_s=0.2, samples=3)
 LOOK_S = 1 / 16  # exact in binary
 A, B = Actor(0), Actor(1)
 
