@@ -24,6 +24,8 @@ from analyzer.rows import TABLE_NAMES
 from analyzer.rules._base import Accused, Finding, Outcome, Rule
 
 _TABLES = ("collectives",)
+_OF_A_WALK = ("messages", "transitions", "digests")
+"""What a member writes that is asked to halt: it answers with its digests."""
 
 
 def check(history: History) -> Outcome:
@@ -85,7 +87,7 @@ def _judge(history: History, outcome: Outcome, instance: Unfinished, actor: int)
 
 def _only_walked_on(history: History, actor: int, row: int) -> bool:
     """Nothing, or nothing but a walk, follows the row at its actor."""
-    rows, walk = history.rows, (TABLE_NAMES.index("messages"), TABLE_NAMES.index("transitions"))
+    rows, walk = history.rows, [TABLE_NAMES.index(name) for name in _OF_A_WALK]
     after = rows.table[row + 1 : rows.last_row(actor) + 1]
     return bool(np.isin(after, walk).all())
 

@@ -156,6 +156,7 @@ def halted_before_the_end() -> Told:
     for one in s.ranks[1:]:
         one.recv(s.ranks[0].send(one))
         one.send(s.ranks[0])
+        one.row("digests", object="params/0", digest="d")
     return s.source(clean=False), []
 
 
