@@ -46,8 +46,11 @@ def _causes(history: History, entries: Entries, named: Ints) -> list[str | None]
     causes = np.full(len(named), None, dtype=object)
     causes[waited & (named >= 0)] = "late rank"
     for i in np.flatnonzero(waited & (entries.absent >= 0)).tolist():
-        failed = history.walks.failed(int(entries.absent[i]))
-        causes[i] = "dead rank" if failed else "absent rank"
+        absent = int(entries.absent[i])
+        if history.walks.failed(absent):
+            causes[i] = "stopped rank" if history.walks.stopped(absent) else "dead rank"
+        else:
+            causes[i] = "absent rank"
     found: list[str | None] = causes.tolist()
     return found
 

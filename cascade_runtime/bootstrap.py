@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cascade_runtime import job
+from cascade_runtime.rank.link import AgentLost
 from cascade_runtime.vocabulary.errors import CascadeError, NotSupported
 
 _optimizers: list[weakref.ref[Any]] = []
@@ -81,7 +82,7 @@ def main() -> int:
             job.finish()
     except CascadeError as error:
         code = error.exit_code
-        if not _note("refusal", str(error)):
+        if isinstance(error, AgentLost) or not _note("refusal", str(error)):
             sys.stderr.write(f"cascade: {error}\n")
     except BaseException:
         traceback.print_exc()

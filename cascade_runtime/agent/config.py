@@ -82,9 +82,21 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True):
         """Where a rank that cannot be attached says why, for its agent to tell once."""
         return Path(self.run_dir) / f"refusal-{actor.rank}-{actor.incarnation}"
 
+    def over_path(self) -> Path:
+        """All views of a job that is over, for an agent that was away at its end."""
+        return Path(self.run_dir) / "over"
+
+    def stopped_path(self, index: int) -> Path:
+        """Where the launcher notes that it ended agent ``index`` because it was stopped."""
+        return Path(self.run_dir) / f"agent-{index}.stopped"
+
     def progress_path(self, actor: Actor) -> Path:
         """The rank's progress word."""
         return Path(self.run_dir) / f"progress-{actor.rank}-{actor.incarnation}"
+
+    def steps_path(self, actor: Actor) -> Path:
+        """How the rank's last steps went."""
+        return Path(self.run_dir) / f"steps-{actor.rank}-{actor.incarnation}"
 
 
 def save_config(config: JobConfig, path: Path) -> None:

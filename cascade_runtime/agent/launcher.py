@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import uuid
 from pathlib import Path
 from types import FrameType
@@ -21,7 +22,9 @@ from types import FrameType
 import msgspec
 
 from cascade_runtime.agent.config import JobConfig, save_config
+from cascade_runtime.agent.fencing import process_state
 from cascade_runtime.agent.journal import Journal, Memory
+from cascade_runtime.agent.master_port import reserved_port
 from cascade_runtime.agent.rank_process import describe_status
 from cascade_runtime.agent.run_folder import CONFIG, ZYGOTE, held, make_run_folder
 from cascade_runtime.agent.shipping.settings import check_collector, deadline_s, token
@@ -30,6 +33,8 @@ from cascade_runtime.vocabulary.identity import Actor
 
 _PR_SET_CHILD_SUBREAPER = 36
 _MAX_RESTARTS = 10
+STOPPED_AGENT_S = 1.0
+"""An agent that is stopped for so long is ended, to be started again from its journal."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -100,17 +105,11 @@ def make_config(
         run_dir=run_dir,
         host=os.environ.get("CASCADE_HOST_NAME") or socket.gethostname(),
         command=[str(script.resolve()), *command[1:]],
-        master_port=_free_port(),
+        master_port=0,  # the launcher reserves one
         env=env or {},
         zygote=str(zygote) if zygote else None,
         collector=collector,
     )
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Launcher:
@@ -129,7 +128,8 @@ class Launcher:
 
     def run(self) -> Outcome:
         """Start, watch, restart, reap; returns when every agent has ended."""
-        with held(Path(self.config.run_dir)):
+        with held(Path(self.config.run_dir)), reserved_port() as port:
+            self.config = msgspec.structs.replace(self.config, master_port=port)
             return self._run()
 
     def _run(self) -> Outcome:
@@ -167,9 +167,12 @@ class Launcher:
     def _reap(self) -> None:
         """Wait for any child: an agent, or a rank that was left to us."""
         try:
-            pid, status = os.waitpid(-1, 0)
+            pid, status = os.waitpid(-1, os.WUNTRACED)
         except ChildProcessError:
             self._done.update(range(self.config.num_hosts))
+            return
+        if os.WIFSTOPPED(status):
+            self._on_stopped(pid)
             return
         code = os.waitstatus_to_exitcode(status)
         for index, child in self._agents.items():
@@ -191,6 +194,25 @@ class Launcher:
             "starting it again from its journal\n"
         )
         self._start(index)
+
+    def _on_stopped(self, pid: int) -> None:
+        """A child was stopped (SIGSTOP). An agent that stays so holds up every walk of the job."""
+        for index, child in self._agents.items():
+            if child.pid == pid:
+                patience = threading.Timer(STOPPED_AGENT_S, self._end_stopped, (index, child))
+                patience.daemon = True
+                patience.start()
+
+    def _end_stopped(self, index: int, child: subprocess.Popen[bytes]) -> None:
+        if self._agents[index] is not child or process_state(child.pid) != "T":
+            return  # it ended, or runs again
+        sys.stderr.write(
+            f"cascade: agent {index} was stopped (SIGSTOP) for {STOPPED_AGENT_S:.0f} s: "
+            "its ranks go on, and it is ended and started again\n"
+        )
+        # For its next incarnation, which can write a row of it.
+        self.config.stopped_path(index).write_text(f"{STOPPED_AGENT_S}")
+        child.kill()
 
     def _give_up(self, index: int, code: int) -> None:
         """An agent that ends as often as it is started: its ranks would wait for it for ever."""

@@ -81,8 +81,8 @@ class PeerLink:
             ):  # a reset, with frames unread, is an end like any other
                 await reader.read()  # nothing is sent this way: returns at the connection's end
             self._writer = None
-            self._on_down()
             self.down_since = loop.time()
+            self._on_down()
             writer.close()
 
     async def close(self) -> None:

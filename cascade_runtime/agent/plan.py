@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from cascade_runtime.agent.protocol import Facts, Trigger, View
+from cascade_runtime.agent.protocol import LOST, Facts, Trigger, View
 from cascade_runtime.vocabulary.fault import FaultEvent
 from cascade_runtime.vocabulary.identity import Actor, Clock, Dot, EventRef
 from cascade_runtime.vocabulary.policy import Decision, Policy
@@ -20,11 +20,7 @@ def judged(trigger: Trigger, views: Iterable[View]) -> bool:
     for view in views:
         if any(ref in view.evidence for ref in trigger.evidence):
             return True
-        if (
-            view.member_reason == "failed"
-            and not view.evidence
-            and trigger.subject in view.departed
-        ):
+        if view.member_reason in LOST and not view.evidence and trigger.subject in view.departed:
             return True
     return False
 
@@ -163,11 +159,11 @@ def _after_deaths(
         members=alive,
         cohorts=[alive] if alive else [],
         fault=FaultEvent.GPU_FAIL_STOP if decision.changed else None,
-        reason=trigger.reason if trigger else f"{_ranks(dead)} died",
+        reason=trigger.reason if trigger else _how_lost(dead, facts),
         proposer=proposer,
         evidence=_evidence(trigger, triggers) if trigger else [],
         departed=dead,
-        member_reason="failed",
+        member_reason="stopped" if all(_stopped(m, facts) for m in dead) else "failed",
         cut_step=cut,
         source=_source(alive, facts, cut) if behind else None,
         behind=behind,
@@ -215,12 +211,43 @@ def _in_flight(current: View, facts: Mapping[Actor, Facts], cut: int) -> list[Do
 
 
 def _voided(current: View, facts: Mapping[Actor, Facts], alive: list[Actor], cut: int) -> list[Dot]:
-    """Dots of dead authors whose step nobody decided: their gradients are gone with the author's view."""
+    """Dots whose step no survivor decided and whose name must not be used again.
+
+    Those of a dead author: their gradients are gone with the author's view. Those of a living one, if
+    somebody who was lost may have decided the step: what it applied is another update than the one
+    that the survivors will reduce without it.
+    """
     if not alive:
         return []
     frontier = _frontier_at(facts, cut)
-    gone = [a for a in _authors(current) if a in facts and facts[a].dead]
-    return [d for a in gone for d in _open_dots(a, facts[a], frontier)]
+    doubt = _in_doubt(current, facts, alive, cut)
+    return [
+        dot
+        for author in _authors(current)
+        if author in facts and (facts[author].dead or doubt)
+        for dot in _open_dots(author, facts[author], frontier)
+    ]
+
+
+def _in_doubt(current: View, facts: Mapping[Actor, Facts], alive: list[Actor], cut: int) -> bool:
+    """A lost member may have decided the step after the cut, and no survivor has."""
+    if any(told.dead and told.decided > cut for told in facts.values()):
+        return True
+    unknown = any(m not in facts for m in current.members)
+    return unknown and all(facts[m].launched_all and facts[m].decided == cut for m in alive)
+
+
+def _stopped(member: Actor, facts: Mapping[Actor, Facts]) -> bool:
+    return member in facts and facts[member].stopped
+
+
+def _how_lost(lost: list[Actor], facts: Mapping[Actor, Facts]) -> str:
+    """In the words of each: who died, who was stopped, whose host did not answer."""
+    stopped = [m for m in lost if _stopped(m, facts)]
+    silent = [m for m in lost if m not in facts]
+    died = [m for m in lost if m not in stopped and m not in silent]
+    said = [(died, "died"), (stopped, "stopped"), (silent, "did not answer")]
+    return ", ".join(f"{_ranks(who)} {what}" for who, what in said if who)
 
 
 def _ranks(actors: list[Actor]) -> str:

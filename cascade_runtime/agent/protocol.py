@@ -11,12 +11,16 @@ from typing import Any
 
 import msgspec
 
+from cascade_runtime.detectors._steps import Place, StepWait
 from cascade_runtime.vocabulary.fault import FaultEvent
 from cascade_runtime.vocabulary.identity import Actor, Dot, EventRef
 from cascade_runtime.vocabulary.regime import Regime
 
 LENGTH = struct.Struct("<I")
 MAX_FRAME = 64 << 20
+
+LOST = ("failed", "stopped")
+"""``member_reason`` of views that members were lost to; ``stopped``: none of them is known to be dead."""
 
 
 class Ballot(msgspec.Struct, frozen=True, array_like=True, order=True):
@@ -65,7 +69,10 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     digest: str | None = None
     """Of all objects at ``decided``, where it was computed."""
     dead: bool = False
-    """Certified by the agent of its host; the other fields are what the progress word said."""
+    """Certified by the agent of its host; the other fields are what the progress word said, and
+    ``decided`` is the last step that it may have decided."""
+    stopped: bool = False
+    """It lives and is fenced (``dead`` is set too): it never acts in a later epoch."""
 
 
 # ---- rank -> agent ---------------------------------------------------------------------------------
@@ -77,6 +84,12 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
     actor: Actor
     pid: int
     epoch: int
+
+
+class Lifeline(msgspec.Struct, frozen=True, tag="lifeline"):
+    """First and only frame of a rank to the agent of another host: while it is open, I live."""
+
+    actor: Actor
 
 
 class Halted(msgspec.Struct, frozen=True, tag="halted"):
@@ -225,6 +238,16 @@ class AgentHello(msgspec.Struct, frozen=True, tag="agent_hello"):
     epoch: int
 
 
+class Beat(msgspec.Struct, frozen=True, tag="beat"):
+    """I am here."""
+
+
+class HostLost(msgspec.Struct, frozen=True, tag="host_lost"):
+    """I saw the end of this host's agent and of all its ranks."""
+
+    index: int
+
+
 class Attached(msgspec.Struct, frozen=True, tag="attached"):
     """These ranks of my host have attached."""
 
@@ -305,6 +328,16 @@ class StopJob(msgspec.Struct, frozen=True, tag="stop_job"):
     """A rank ended before the job had formed: stop yours too."""
 
 
+class Waits(msgspec.Struct, frozen=True, tag="waits"):
+    """How the last steps of my host's ranks went, and where each is now; said at short intervals.
+
+    Best effort: whoever misses one judges later steps.
+    """
+
+    steps: list[StepWait]
+    places: list[Place]
+
+
 class SettleOrder(msgspec.Struct, frozen=True, tag="settle_order"):
     """To the agent of the debts' opener."""
 
@@ -313,11 +346,11 @@ class SettleOrder(msgspec.Struct, frozen=True, tag="settle_order"):
 
 
 Message = (
-    Hello | Halted | Acked | Round | Reconciled | DebtNote | Leave | Stuck | Put | Get
+    Hello | Lifeline | Halted | Acked | Round | Reconciled | DebtNote | Leave | Stuck | Put | Get
     | Welcome | Halt | Drain | Proposed | Commit | Settle | Value
-    | AgentHello | Attached | Trigger | Query | Answer | Rejected | DrainRanks | Propose
+    | AgentHello | Beat | HostLost | Attached | Trigger | Query | Answer | Rejected | DrainRanks | Propose
     | Accepted | History | Lag | SettleOrder
-    | StopJob
+    | StopJob | Waits
 )  # fmt: skip
 
 RECORDED = (

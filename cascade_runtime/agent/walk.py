@@ -83,6 +83,17 @@ class Persist(NamedTuple):
     value: object
 
 
+class Waiting(NamedTuple):
+    """What a ballot waits for."""
+
+    epoch: int
+    num_members: int
+    heard: set[Actor]
+    """Members that were heard of (dead ones too, when certified) in this phase."""
+    agents: list[int]
+    """Voters that have not said anything in this phase."""
+
+
 Effect = Send | HaltLocal | DrainLocal | AskLocal | Installed | ProposedNow | Persist
 
 Planner = Callable[[View, dict[Actor, Facts]], Plan | Drains]
@@ -169,6 +180,26 @@ class Walker:
         """The effects since the last call, in order."""
         effects, self._effects = self._effects, []
         return effects
+
+    @property
+    def waiting(self) -> Waiting | None:
+        """What the ballot that this agent drives waits for; None when it drives none."""
+        if self._ballot is None:
+            return None
+        told: Collection[int]
+        if self._proposal is not None:
+            told, heard = self._accepts, {a for ranks in self._accepts.values() for a in ranks}
+        else:
+            told, heard = self._answers, {a for w in self._answers.values() for a, _ in w.facts}
+        agents = [i for i in self._voters() if i not in told]
+        return Waiting(self.epoch, len(self.view.members), heard, agents)
+
+    @property
+    def not_halted(self) -> list[Actor]:
+        """Local members that were asked to halt and have not answered."""
+        if self._query is None:
+            return []
+        return [m for m in self.local_members() if m not in self.halted and m not in self.dead]
 
     def local_members(self) -> list[Actor]:
         """Members of the current view on this host."""

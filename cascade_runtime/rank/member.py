@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from cascade_runtime.agent.control_log import comm_id_of
 from cascade_runtime.agent.protocol import (
+    LOST,
     Acked,
     Ballot,
     DebtInfo,
@@ -22,11 +23,12 @@ from cascade_runtime.agent.protocol import (
     Settle,
     View,
 )
-from cascade_runtime.progress import BACKWARD, ProgressWord
+from cascade_runtime.progress import BACKWARD, HALTED, ProgressWord
 from cascade_runtime.rank.guard import guarded
 from cascade_runtime.rank.link import AgentLink
 from cascade_runtime.rank.objects import ModelObjects
 from cascade_runtime.recorder import Recorder
+from cascade_runtime.step_ring import StepRing
 from cascade_runtime.vocabulary.events import (
     Debt,
     Digests,
@@ -50,8 +52,11 @@ class Member:
         recorder: Recorder,
         link: AgentLink,
         progress: ProgressWord,
+        steps: StepRing,
     ) -> None:
         self.actor = actor
+        self.steps = steps
+        """Told how each step went; ``entered_ns`` is written by whoever launches its last bucket."""
         self.view = view
         self.objects = objects
         self.decided = 0
@@ -64,6 +69,10 @@ class Member:
         self.open_debts: dict[str, DebtInfo] = {}
         self.leaving = False
         self.on_transition: list[Callable[[View], None]] = []
+        self.on_fenced: Callable[[], None] = lambda: None
+        """Called when the agent has fenced this rank; it does not return in a job."""
+        self.on_left_behind: Callable[[str], None] = lambda why: None
+        """Called with the reason when a view without this rank was committed; nor does it return."""
         self._recorder = recorder
         self._link = link
         self._progress = progress
@@ -111,6 +120,16 @@ class Member:
         """Write the progress word."""
         self._progress.write(self.decided, self.issued, phase)
 
+    def check_fence(self) -> None:
+        """Whoever is fenced acts no more: the others have gone on, or are about to."""
+        if self._progress.fenced:
+            self.on_fenced()
+
+    def _claim(self) -> None:
+        """Before a step is decided: either we see the fence now, or the agent sees the claim."""
+        self._progress.claim(self.decided + 1)
+        self.check_fence()
+
     # ---- a step ----------------------------------------------------------------------------------
 
     def begin_step(self) -> None:
@@ -143,6 +162,7 @@ class Member:
         # voided without a row harms nobody, while a row without its fate would.
         self.issued = dots[-1].counter
         self.tell_progress(BACKWARD)
+        self.check_fence()  # after the word: see progress.py
         self._recorder.updates("issued", self.objects.names, dots, version, deps, self._sizes())
 
     def _sizes(self) -> list[int]:
@@ -162,11 +182,13 @@ class Member:
 
     def decide(self) -> None:
         """The step's last bucket is done on the view."""
+        self._claim()
         self._apply(self.open_dots())
         self.decided += 1
 
     def decide_rolled(self) -> None:
         """The step's kept buckets arrived: the same dots as where it was decided, in the old view."""
+        self._claim()
         self._apply(self._rolled)
         self.decided += 1
 
@@ -178,11 +200,17 @@ class Member:
         self._last_dots = list(dots)
         self.frontier.cover(dots[-1])
 
-    def end_step(self) -> None:
-        """After the optimizer's step: a digest in rotation, the end row, and what CAUSAL owes."""
-        names = self.objects.names
+    def end_step(self, done_ns: int = 0) -> None:
+        """After the optimizer's step: a digest in rotation, the end row, and what CAUSAL owes.
+
+        Args:
+            done_ns: when (monotonic) the step's last bucket was done here; 0 when it came otherwise.
+        """
+        names, digest = self.objects.names, "0"
         if self.strong:
-            self._digest_row((self.decided - 1) % len(names))
+            digest = self._digest_row((self.decided - 1) % len(names))
+        if done_ns:
+            self.steps.end(self.decided, self.view.epoch, done_ns, int(digest[:15], 16))
         self._recorder.steps("end")
         if self.view.regime is Regime.CAUSAL:
             self._link.send(Round(self.actor, self.view.epoch, self.decided))
@@ -246,6 +274,7 @@ class Member:
 
     def acknowledge(self, message: Proposed) -> None:
         """Write the acknowledged row (once a proposal) and answer."""
+        self.check_fence()
         view = message.view
         if view.epoch == self.view.epoch + 1:
             if self._acknowledged != (view.epoch, view):
@@ -273,6 +302,7 @@ class Member:
 
     def commit(self, view: View) -> None:
         """Install a committed view: rows, voided dots, debts, the climb's fold."""
+        self.check_fence()
         before = self.view
         if self.actor in before.members and self.decided < view.cut_step:
             # Kept over further walks: until it is rolled forward the open step stays that view's.
@@ -330,10 +360,12 @@ class Member:
         """The climb's fold: an update of its own per object, which the first STRONG reads name."""
         dots = self.open_dots()
         if self.actor == self.author:
+            self.issued = dots[-1].counter  # the word first, as in issue()
+            self.tell_progress(HALTED)
+            self.check_fence()
             self._recorder.updates(
                 "issued", self.objects.names, dots, self.version + 1, [], self._sizes()
             )
-            self.issued = dots[-1].counter
         self._apply(dots)
 
     # ---- debts -----------------------------------------------------------------------------------
@@ -342,7 +374,7 @@ class Member:
         """What this walk relaxed, opened by the lowest member."""
         if self.actor != min(view.members):
             return
-        lost = view.departed if view.member_reason == "failed" else []
+        lost = view.departed if view.member_reason in LOST else []
         given_up = [r for r in (Regime.STRONG, Regime.CAUSAL) if view.regime < r <= before.regime]
         debts = [
             DebtInfo(

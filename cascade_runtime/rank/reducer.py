@@ -98,6 +98,8 @@ class StepReducer:
         self._step_decided = False
         self._in_step = False
         self._all_buckets = False
+        self._done_ns = 0
+        """When (monotonic) the last of the step's collectives completed here."""
         self._layout: str | None = None
         self._wakeup = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.left = False
@@ -121,6 +123,7 @@ class StepReducer:
                 self._parts.append(self._buffers_part())
             self.member.issue()
             self.member.tell_progress(WAITING)
+            self.member.steps.entered_ns = time.monotonic_ns()
         for open_part in self._parts:
             if open_part.work is None:
                 self._launch(open_part)
@@ -143,9 +146,11 @@ class StepReducer:
     def end_step(self) -> None:
         """After the optimizer's step."""
         if self._step_decided:
+            self.member.check_fence()
             self._step_decided = False
             self._in_step = False
-            self.member.end_step()
+            self.member.end_step(self._done_ns)
+            self._done_ns = 0
             self.serve_pending()
             self._hold_in_eventual()
 
@@ -254,9 +259,11 @@ class StepReducer:
                     told = True
                     self._say_stuck(why or "")
                 if now - broken_since > BROKEN_PATIENCE_S:
-                    raise RuntimeError(
+                    raise CascadeError(
                         f"a collective failed ({why}) and no agent announced a new view "
-                        f"within {BROKEN_PATIENCE_S:.0f} s"
+                        f"within {BROKEN_PATIENCE_S:.0f} s",
+                        where=f"rank {self.member.actor}",
+                        hint="the agents' output above says what they wait for",
                     )
             wait_readable([self._wakeup, self._link.fd], 0.05 if self._link.fd < 0 else 1.0)
             with contextlib.suppress(BlockingIOError):
@@ -287,6 +294,7 @@ class StepReducer:
             self._recorder.done(part.entered_seq, part.complete_ns, digest)
         self.member.decide()
         self._step_decided = True
+        self._done_ns = max(p.complete_ns for p in self._parts)
         self.member.tell_progress(BACKWARD)
 
     def _unpack_buffers(self, packed: torch.Tensor) -> None:
@@ -387,15 +395,11 @@ class StepReducer:
                     member.settle(message)
                 case Commit(view=view) if view.epoch == member.view.epoch + 1:
                     self._abandon()
+                    if member.actor not in view.members and not member.leaving:
+                        member.on_left_behind(f"was out of reach for too long ({view.reason})")
                     member.commit(view)
                     if member.actor not in view.members:
                         self.left = True
-                        if not member.leaving:
-                            raise CascadeError(
-                                "the others have gone on without this rank",
-                                where=f"epoch {view.epoch}: {view.reason}",
-                                hint="its host was out of reach for too long; start it again",
-                            )
                         return
                     if view.regime is Regime.EVENTUAL:
                         if view.source is not None and not self._enter():

@@ -13,17 +13,21 @@ from torch.optim import Optimizer
 
 from cascade_runtime.agent.config import JobConfig, read_config
 from cascade_runtime.agent.control_log import ControlLog, control_comm_id
+from cascade_runtime.agent.hosts import lifeline_hosts
 from cascade_runtime.agent.protocol import View, Welcome
 from cascade_runtime.progress import ProgressWord
 from cascade_runtime.rank.groups import GlooFactory
 from cascade_runtime.rank.guard import guarded
+from cascade_runtime.rank.lifeline import Lifelines
 from cascade_runtime.rank.link import AgentLink, AgentLost
 from cascade_runtime.rank.member import Member
 from cascade_runtime.rank.objects import ModelObjects
 from cascade_runtime.rank.observer import StepObserver
 from cascade_runtime.rank.reducer import StepReducer
 from cascade_runtime.rank.wrap import check_model, take_over
+from cascade_runtime.rank.zombie import leave_behind, look_when_continued
 from cascade_runtime.recorder import Recorder
+from cascade_runtime.step_ring import StepRing
 from cascade_runtime.vocabulary.errors import BadUsage, NotSupported
 from cascade_runtime.vocabulary.events import Actors, Checkpoints, Groups, Objects
 from cascade_runtime.vocabulary.identity import Actor, Dot
@@ -96,13 +100,31 @@ class Session:
         link = AgentLink(config.socket_path(agent), actor, ControlLog(recorder))
         progress = ProgressWord(config.progress_path(actor))
         view = _first_view(link)
-        member = Member(actor, view, objects, recorder, link, progress)
+        steps = StepRing(config.steps_path(actor))
+        member = Member(actor, view, objects, recorder, link, progress, steps)
+
+        def leave(why: str) -> None:
+            leave_behind(f"rank {actor} {why}", config.exit_path(actor), recorder.close)
+
+        def on_fenced() -> None:
+            leave(f"was stopped for {progress.stopped_s:.1f} s")
+
+        member.on_fenced, member.on_left_behind = on_fenced, leave
         stepper: StepReducer | StepObserver
         if mode == "observe":
             stepper = StepObserver(member, link, recorder, model.process_group)
         else:
             take_over(model)
             stepper = StepReducer(member, link, recorder, GlooFactory(link, "127.0.0.1"))
+            others = lifeline_hosts(agent, config.num_hosts)
+            lifelines = Lifelines([config.socket_path(i) for i in others], actor)
+
+            def on_pump() -> None:
+                member.check_fence()
+                lifelines.look()
+
+            link.on_pump = on_pump
+            look_when_continued(member.check_fence)
         stepper.enter_first_view()
         model.register_comm_hook(None, stepper.hook)
         session = cls(member, stepper, recorder, link, objects)

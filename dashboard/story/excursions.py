@@ -8,10 +8,11 @@ from itertools import groupby
 from typing import Any
 
 from dashboard.story.facts import Facts
+from dashboard.story.losses import LOST, lost_words, stopped_actors
 from dashboard.story.model import Debt, Walk
 from dashboard.story.names import GroupNames
 from dashboard.story.walks import is_end
-from dashboard.story.words import count, duration, listed, moment, sentence, who
+from dashboard.story.words import count, duration, listed, moment, sentence
 
 _LEVEL = {"STRONG": 0, "CAUSAL": 1, "EVENTUAL": 2}
 _FAULT_BEFORE_NS = 60_000_000_000
@@ -26,7 +27,8 @@ class Excursion:
         walks: the walk out, those between, and the walk back when there is one.
         fault_ns: when the fault was seen that led to it; the first walk's time when that is unknown.
         end_ns: when the group was back, else the end of what is known.
-        died: ranks that left the view, other than in order, meanwhile.
+        died: ranks that the view lost meanwhile because they died (or their host did).
+        stopped: ranks that it lost because they were stopped.
     """
 
     group: str
@@ -35,6 +37,7 @@ class Excursion:
     end_ns: int
     is_back: bool
     died: list[int] = field(default_factory=list)
+    stopped: list[int] = field(default_factory=list)
     debts: list[Debt] = field(default_factory=list)
 
     @property
@@ -60,18 +63,17 @@ class Excursion:
     @property
     def cause(self) -> str:
         """``rank 2 died``, or the fault that was seen."""
-        if self.died:
-            return f"{who(self.died)} died"
-        return self.walks[0].fault or "a walk"
+        return lost_words(self.died, self.stopped) or self.walks[0].fault or "a walk"
 
     def words(self) -> str:
         """All of it in one sentence."""
         fault = self.walks[0].fault
-        known = f" ({fault})" if self.died and fault else ""
+        lost = self.died or self.stopped
+        known = f" ({fault})" if lost and fault else ""
         down = [w for w in self.walks if not (self.is_back and w is self.walks[-1])]
         path = [self.walks[0].from_regime or "STRONG", *(w.to_regime or "?" for w in down)]
         route = " to ".join(name for name, _ in groupby(path))
-        whom = "the others" if self.died else "the ranks"
+        whom = "the others" if lost else "the ranks"
         said = f"{self.cause} at {moment(self.fault_ns)}{known}: {whom} went from {route}"
         parts = [said, *self._debt_words()]
         if self.is_back:
@@ -112,28 +114,29 @@ def excursions_of(
             end = chain[-1].at_ns if is_back else last
             found.append(Excursion(group, chain, chain[0].at_ns, end, is_back))
     found.sort(key=lambda e: (e.out_ns, e.group))
-    faults, died = (
+    faults, lost = (
         _by_group(facts, facts.rows.faults, names),
-        _by_group(facts, _deaths(facts), names),
+        _by_group(facts, _losses(facts), names),
     )
+    stopped = stopped_actors(facts)
     for one in found:
         one.fault_ns = _fault_ns(one, faults.get(one.group, ()))
         epochs = {walk.epoch for walk in one.walks}
-        one.died = sorted(
-            {
-                row["rank"]
-                for at_ns, row in died.get(one.group, ())
-                if one.fault_ns <= at_ns <= one.end_ns and row["epoch"] in epochs
-            }
-        )
+        gone = {
+            (row["rank"], row["incarnation"])
+            for at_ns, row in lost.get(one.group, ())
+            if one.fault_ns <= at_ns <= one.end_ns and row["epoch"] in epochs
+        }
+        one.died = sorted({rank for rank, _ in gone - stopped})
+        one.stopped = sorted({rank for rank, _ in gone & stopped})
         one.debts = [
             d for d in debts if d.group == one.group and one.fault_ns <= d.opened_ns <= one.end_ns
         ]
     return found
 
 
-def _deaths(facts: Facts) -> list[dict[str, Any]]:
-    return [r for r in facts.rows.changes if r["what"] == "departed" and r["reason"] == "failed"]
+def _losses(facts: Facts) -> list[dict[str, Any]]:
+    return [r for r in facts.rows.changes if r["what"] == "departed" and r["reason"] in LOST]
 
 
 def _by_group(

@@ -8,6 +8,7 @@ from cascade_runtime.vocabulary.report import Report
 from dashboard.story.actors import Cast
 from dashboard.story.excursions import Excursion
 from dashboard.story.facts import Facts
+from dashboard.story.losses import lost_count, lost_words
 from dashboard.story.model import Check, Regimes, VerdictPart
 from dashboard.story.violations import counts, in_order
 from dashboard.story.words import (
@@ -171,8 +172,8 @@ def _tale(cast: Cast, excursions: Sequence[Excursion], ends: str) -> str:
         return _sum_of(excursions, ends)
     (one,) = excursions
     left = f"{one.walks[0].from_regime or 'STRONG'} was left on {one.walks[0].fault or 'a walk'}"
-    if one.died:
-        head, whom = f"{count_word(len(one.died), 'rank')} died", "the others"
+    if lost := lost_count(one.died, one.stopped):
+        head, whom = lost, "the others"
     else:
         head, whom = sentence(left)[:-1], "the ranks"
     parts = [f"went on in {one.lowest} for {duration(one.span_ns)}"]
@@ -193,10 +194,11 @@ def _tale(cast: Cast, excursions: Sequence[Excursion], ends: str) -> str:
 def _sum_of(excursions: Sequence[Excursion], ends: str) -> str:
     span = sum(e.span_ns for e in excursions)
     died = sorted({rank for e in excursions for rank in e.died})
+    stopped = sorted({rank for e in excursions for rank in e.stopped})
     debts, num_open = sum(len(e.debts) for e in excursions), sum(e.num_open for e in excursions)
     said = f"STRONG was left {len(excursions):,} times, for {duration(span)} in all"
-    if died:
-        said += f"; {who(died)} died"
+    if died or stopped:
+        said += f"; {lost_words(died, stopped)}"
     if debts:
         said += f"; {count(debts, 'debt')} opened, " + (
             f"{num_open:,} still open" if num_open else "none open"

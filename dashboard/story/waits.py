@@ -5,6 +5,7 @@ from __future__ import annotations
 from cascade_runtime.vocabulary.report import WaitSummary
 from dashboard.story.actors import Cast
 from dashboard.story.facts import Facts
+from dashboard.story.losses import LOST
 from dashboard.story.model import WaitsPart
 from dashboard.story.words import plain, seconds
 
@@ -49,9 +50,11 @@ def _sentence(waits: WaitSummary, cast: Cast) -> str:
     top = max(waits.by_rank, key=lambda r: (r.caused_s, -r.rank))
     if top.caused_s <= 0:
         return said
-    failed = {k[0] for k, d in cast.left.items() if d.reason == "failed"}
-    if top.rank in failed:
+    reasons = {k[0]: d.reason for k, d in cast.left.items() if d.reason in LOST}
+    if top.rank in reasons:
+        how = "was stopped" if reasons[top.rank] == "stopped" else "died"
         return (
-            f"{said} For {seconds(top.caused_s)} of it they waited for rank {top.rank}, which died."
+            f"{said} For {seconds(top.caused_s)} of it they waited for rank {top.rank}, "
+            f"which {how}."
         )
     return f"{said} Rank {top.rank} caused {seconds(top.caused_s)} of it."

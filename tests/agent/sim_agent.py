@@ -1,4 +1,4 @@
-"""One simulated host agent: the parts of HostAgent that the walk depends on, and its journal."""
+"""One simulated host agent: the parts of the agent that the walk depends on, and its journal."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Disk:
 
 
 class Agent:
-    """One host agent: the parts of HostAgent that the walk depends on."""
+    """One host agent: the parts of the agent that the walk depends on."""
 
     def __init__(self, cluster: Cluster, index: int) -> None:
         self.cluster, self.index, self.disk = cluster, index, cluster.disks[index]
@@ -91,6 +91,7 @@ class Agent:
         self.suspected = self.suspects
         """Those that the walker was told of at the last tick."""
         self._began: dict[Ballot, int] = {}
+        self.frozen = False
         self._num_rows = 0
         self._still = 0
         self._stood: tuple[int, Ballot] | None = None
@@ -110,7 +111,7 @@ class Agent:
         host_of = self.cluster.host_of
         return (r for r in self.cluster.ranks.values() if host_of(r.actor) == self.index)
 
-    # ---- deciding, as HostAgent._lead ----------------------------------------------------------
+    # ---- deciding, as agent/leading.py ----------------------------------------------------------
 
     def leads(self) -> bool:
         return all(not self.cluster.linked(self.index, i) for i in range(self.index))
@@ -161,7 +162,9 @@ class Agent:
     def certify(self, actor: Actor) -> None:
         """The kernel told that a local rank died."""
         rank = self.cluster.ranks[actor]
-        facts = Facts(decided=rank.decided, issued=rank.issued, dead=True)
+        decided = max(rank.decided, rank.claimed)
+        facts = Facts(decided=decided, issued=rank.issued, dead=True, stopped=rank.alive)
+        rank.certified = facts
         self.disk.append("dead", (actor, facts))
         self.cluster.laws.certified.setdefault(actor, self.cluster.laws.now)
         self._trigger(FaultEvent.GPU_FAIL_STOP, actor)  # first: on_death may propose at once
@@ -176,6 +179,29 @@ class Agent:
             r.actor
             for r in self.local()
             if not r.alive and r.actor in members and r.actor not in self.walker.dead
+        ]
+
+    def fence(self, actor: Actor) -> None:
+        """A local rank has been stopped for too long; what it may have done is read after this."""
+        self.cluster.ranks[actor].fenced = True
+
+    def to_fence(self) -> list[Actor]:
+        return [r.actor for r in self._stopped() if not r.fenced]
+
+    def fenced_unread(self) -> list[Actor]:
+        return [r.actor for r in self._stopped(running_too=True) if r.fenced]
+
+    def _stopped(self, running_too: bool = False) -> list[Rank]:
+        if not self.walker.log:
+            return []
+        members = self.walker.view.members
+        return [
+            r
+            for r in self.local()
+            if r.alive
+            and (r.frozen or running_too)
+            and r.actor in members
+            and r.actor not in self.walker.dead
         ]
 
     def _plan(self, current: View, facts: dict[Actor, Facts]) -> Plan | Drains:
@@ -211,6 +237,8 @@ class Agent:
 
     def hear_rank(self, rank: Rank) -> None:
         message, ask = rank.outbox.popleft()
+        if rank.actor in self.walker.dead and rank.alive:
+            return  # whatever a fenced rank says belongs to an epoch that has moved on
         match message:
             case Hello(actor=actor, epoch=epoch):
                 self._on_hello(rank, actor, epoch)

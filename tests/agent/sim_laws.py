@@ -83,6 +83,12 @@ class Laws:
             self._regime(view)
             self._one_fall_a_death()
 
+    def one_update_a_name(self) -> None:
+        """What two ranks decided under one dot, lost ones too, has the same gradients in it."""
+        void = {d for v in self.history for d in v.voided}
+        for dot, made in self._fabric.content.items():
+            assert len(made) == 1 or dot in void, f"{dot} names {made}"
+
     def _acknowledged(self, before: View, view: View, suspects: frozenset[Actor]) -> None:
         acked = {actor for actor, told in self._fabric.acknowledged if told == view}
         vouched = acked | self.certified.keys()
@@ -108,7 +114,8 @@ class Laws:
         if author not in facts or not facts[author].dead or not view.members:
             return
         decided = max(self._ranks[m].frontier.upto(author) for m in view.members)
-        issued = self._ranks[author].issued
+        issued = facts[author].issued
+        assert issued >= self._ranks[author].issued, "a fenced author issued on"
         lost = [Dot(author.rank, author.incarnation, c) for c in range(decided + 1, issued + 1)]
         assert view.voided == lost, "a dead author's open dots are not void"
 
@@ -127,8 +134,9 @@ class Laws:
         """What still stands in the way of calm; empty when the job goes on as it should."""
         newest = self.history[-1]
         wrong = [f"{m} is dead and a member" for m in newest.members if not self._ranks[m].alive]
+        wrong += [f"{m} is stopped and a member" for m in newest.members if self._ranks[m].frozen]
         for rank in self._ranks.values():
-            if not rank.alive or rank.left:
+            if not rank.alive or rank.left or rank.frozen:
                 continue
             if rank.view != newest:
                 wrong.append(f"{rank.actor} is in epoch {rank.view.epoch} of {newest.epoch}")

@@ -42,6 +42,8 @@ class Cluster:
             (i, j): deque() for i in range(num_agents) for j in range(num_agents) if i != j
         }
         self.severed: set[frozenset[int]] = set()
+        self.for_ever: set[Actor] = set()
+        """Ranks that nobody continues."""
         self.held: set[tuple[int, int]] = set()
         """Channels whose messages take their time."""
         self.agents: list[Agent | None] = [None] * num_agents
@@ -112,8 +114,30 @@ class Cluster:
 
     # ---- faults ----------------------------------------------------------------------------------
 
-    def kill(self, actor: Actor) -> None:
+    def kill(self, actor: Actor, breaks: bool = False) -> None:
+        """SIGKILL; ``breaks``: collectives that are under way end in an error everywhere."""
         self.ranks[actor].alive = False
+        self.fabric.broken.update([self.ranks[actor].view.epoch] if breaks else [])
+
+    def freeze(self, actor: Actor, for_ever: bool = False) -> None:
+        """SIGSTOP: its agent may fence it from now on. Unless ``for_ever``, ``heal`` lets it go on."""
+        self.ranks[actor].frozen = True
+        self.for_ever.update([actor] if for_ever else [])
+
+    def thaw(self, actor: Actor) -> None:
+        """SIGCONT."""
+        self.ranks[actor].frozen = False
+
+    def freeze_agent(self, index: int) -> None:
+        """It hears and does nothing; its connections stay open."""
+        agent = self.agents[index]
+        assert agent is not None
+        agent.frozen = True
+
+    def thaw_agent(self, index: int) -> None:
+        agent = self.agents[index]
+        assert agent is not None
+        agent.frozen = False
 
     def crash(self, index: int) -> None:
         self.agents[index] = None
@@ -151,7 +175,9 @@ class Cluster:
         agent = self.agents[index]
         assert agent is not None
         others = set(range(self.num_agents)) - {index}
-        agent.suspects = frozenset(i for i in others if not self.linked(index, i))
+        agent.suspects = frozenset(
+            i for i in others if not (self.linked(index, i) and self.awake(i))
+        )
 
     # ---- running ---------------------------------------------------------------------------------
 
@@ -159,15 +185,22 @@ class Cluster:
         """What could happen next, without faults and without time going by."""
         able: list[Move] = []
         for (sender, to), queue in self.queues.items():
-            if queue and self.agents[to] is not None and (sender, to) not in self.held:
+            if queue and self.awake(to) and (sender, to) not in self.held:
                 able.append(("deliver", sender, to))
         for actor, rank in self.ranks.items():
             able += [("rank", actor.rank, what) for what in rank.moves()]
-            if rank.outbox and self.agents[self.host_of(actor)] is not None:
+            if rank.outbox and self.awake(self.host_of(actor)):
                 able.append(("hear", actor.rank, 0))
         for agent in self.live():
-            able += [("certify", agent.index, actor.rank) for actor in agent.uncertified()]
+            if not agent.frozen:
+                able += [("certify", agent.index, actor.rank) for actor in agent.uncertified()]
+                able += [("fence", agent.index, actor.rank) for actor in agent.to_fence()]
+                able += [("certify", agent.index, actor.rank) for actor in agent.fenced_unread()]
         return able
+
+    def awake(self, index: int) -> bool:
+        agent = self.agents[index]
+        return agent is not None and not agent.frozen
 
     def move(self, move: Move) -> None:
         self.laws.now += 1
@@ -186,6 +219,10 @@ class Cluster:
                 agent = self.agents[first]
                 assert agent is not None
                 agent.certify(Actor(int(second)))
+            case "fence":
+                agent = self.agents[first]
+                assert agent is not None
+                agent.fence(Actor(int(second)))
 
     def flow(self, chance: random.Random | None = None, ticks: bool = True) -> None:
         """Let everything happen that can, in rounds, until only time could change anything."""
@@ -199,7 +236,8 @@ class Cluster:
         if ticks:
             for agent in self.live():
                 self.laws.now += 1
-                agent.tick()
+                if not agent.frozen:
+                    agent.tick()
 
     def heal(self) -> None:
         """Faults stop: agents are back, links whole, and the job has some steps to do."""
@@ -209,6 +247,10 @@ class Cluster:
         for index, agent in enumerate(self.agents):
             if agent is None:
                 self.restart(index)
+            elif agent.frozen:
+                self.thaw_agent(index)
+        for actor in self.ranks.keys() - self.for_ever:
+            self.thaw(actor)
             for other in self.live():
                 other.suspects = frozenset()
         self.fabric.limit = max(r.decided for r in self.ranks.values()) + 2
@@ -218,6 +260,7 @@ class Cluster:
         for _ in range(rounds):
             self.flow(chance)
             if self.calm():
+                self.laws.one_update_a_name()
                 return
         raise AssertionError("; ".join(self.unsettled()))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cascade_runtime.agent.plan import Drains, Plan, judged, plan_next
+from cascade_runtime.agent.protocol import Facts
 from cascade_runtime.vocabulary.fault import FaultEvent
 from cascade_runtime.vocabulary.identity import Actor, Dot, EventRef
 from cascade_runtime.vocabulary.policy import load_policy
@@ -198,3 +199,53 @@ def test_the_last_to_leave_settle_their_debts_first():
     first = plan(current, facts, debts=[S]).view
     assert (first.members, first.regime) == (actors(0, 1), C)
     assert plan(current, facts).view.members == []
+
+
+# ---- who was stopped, and what may have been decided ------------------------------------------------
+
+
+def stopped(decided: int = 0, issued: int = 0) -> Facts:
+    return Facts(decided=decided, issued=issued, dead=True, stopped=True)
+
+
+def test_the_view_says_who_was_stopped_and_who_died():
+    facts = {Actor(0): at(5), Actor(1): stopped(5), Actor(2): at(5)}
+    found = plan_next(view(0, 1, 2), facts, [], [], POLICY, AGENT)
+    assert (found.view.member_reason, found.view.reason) == ("stopped", "rank 1 stopped")
+    facts[Actor(2)] = dead(5)
+    found = plan_next(view(0, 1, 2), facts, [], [], POLICY, AGENT)
+    assert (found.view.member_reason, found.view.reason) == (
+        "failed",
+        "rank 2 died, rank 1 stopped",
+    )
+    del facts[Actor(2)]
+    found = plan_next(view(0, 1, 2), facts, [], [], POLICY, AGENT)
+    assert found.view.reason == "rank 1 stopped, rank 2 did not answer"
+
+
+@pytest.mark.parametrize(
+    ("lost", "void"),
+    [(dead(5), False), (dead(6), True), (stopped(6), True), (stopped(5), False)],
+    ids=["died before", "died with it", "stopped with it", "stopped before"],
+)
+def test_a_living_author_s_dot_is_void_if_the_lost_rank_may_have_decided_its_step(lost, void):
+    facts = {Actor(0): at(5, issued=6), Actor(1): at(5), Actor(2): lost}
+    found = plan_next(view(0, 1, 2), facts, [], [], POLICY, AGENT)
+    assert found.view.in_flight == [Dot(0, 0, 6)]
+    assert found.view.voided == ([Dot(0, 0, 6)] if void else [])
+
+
+def test_a_step_that_a_survivor_decided_keeps_its_dot():
+    facts = {Actor(0): at(6, issued=6), Actor(1): at(5), Actor(2): dead(6)}
+    found = plan_next(view(0, 1, 2), facts, [], [], POLICY, AGENT)
+    assert (found.view.cut_step, found.view.voided, found.view.behind) == (6, [], [Actor(1)])
+
+
+@pytest.mark.parametrize("launched", [True, False])
+def test_a_rank_of_which_nothing_is_known_may_have_decided_what_all_had_launched(launched):
+    facts = {
+        Actor(0): at(5, issued=6, launched_all=True),
+        Actor(1): at(5, launched_all=launched),
+    }
+    found = plan_next(view(0, 1, 2), facts, [], [], POLICY, AGENT)
+    assert found.view.voided == ([Dot(0, 0, 6)] if launched else [])

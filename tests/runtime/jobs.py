@@ -13,6 +13,7 @@ from collector.trace.trace_folder import open_trace
 from dashboard.demo import train
 from dashboard.demo.injector import Injector
 from dashboard.demo.scenarios import Kill
+from tests.runtime.faults import Faults, Running
 
 ANY_PHASE = ("starting", "forward", "backward", "waiting", "halted")
 
@@ -56,7 +57,7 @@ class JobRunner:
     def run(
         self,
         *script_arguments: str,
-        script: Path | None = None,
+        script: Path | str | None = None,
         kills: tuple[Kill, ...] = (),
         phases: tuple[str, ...] = ("waiting",),
         ranks: int = 4,
@@ -64,12 +65,15 @@ class JobRunner:
         mode: str = "enforce",
         policy: str = "default",
         collector: str | None = None,
+        faults: Faults | None = None,
+        env: dict[str, str] | None = None,
+        restart: bool = True,
     ) -> FinishedJob:
         self._number += 1
         home = self._folder / f"job{self._number}"
         saved = home / "saved"
         command = [str(script or train.__file__), *script_arguments]
-        if script is None:
+        if script is None or env:
             command += ["--save", str(saved)]
         config = make_config(
             command,
@@ -79,12 +83,27 @@ class JobRunner:
             policy=policy,
             trace_dir=home / "trace",
             zygote=self._zygote,
-            env={"CASCADE_RERAISE": "1"},
+            env={"CASCADE_RERAISE": "1"} | (env or {}),
             collector=collector,
         )
-        with Injector(config, kills, lambda text: None, phases) as injector:
-            outcome = Launcher(config).run()
+        launcher = Launcher(config) if restart else _OneLife(config)
+        if faults is not None:
+            faults.start(Running(config, launcher))
+        try:
+            with Injector(config, kills, lambda text: None, phases) as injector:
+                outcome = launcher.run()
+        finally:
+            if faults is not None:
+                faults.stop()
         return FinishedJob(outcome, home / "trace", saved, injector.struck)
+
+
+class _OneLife(Launcher):
+    """Starts no agent twice, as where a whole machine is gone."""
+
+    def _on_agent_end(self, index: int, code: int) -> None:
+        del code
+        self._done.add(index)
 
 
 def cascade(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:

@@ -19,14 +19,25 @@ def contributors(job: FinishedJob) -> dict[int, list[int]]:
         if (row["label"] or "").startswith("cohort/"):
             cohorts[int(row["label"].split("/")[1])] = [m["rank"] for m in row["members"]]
     folds = _folds(job)
+    applied = [
+        row
+        for row in job.rows("updates")
+        if row["action"] == "applied"
+        and row["object"] == "params/0"
+        and (row["origin_rank"], row["counter"]) not in folds
+    ]
+    # A rank that was lost may have decided a step alone: its update was void, the others made another.
+    lasting = {
+        (row["step"], row["origin_rank"], row["counter"])
+        for row in applied
+        if row["rank"] in job.outcome.finished
+    }
     first: dict[int, int] = {}
-    for row in job.rows("updates"):
-        if row["action"] != "applied" or row["object"] != "params/0":
-            continue
-        if (row["origin_rank"], row["counter"]) in folds:
-            continue
+    for row in applied:
         step = row["step"]
-        first[step] = min(first.get(step, row["epoch"]), row["epoch"])
+        if (step, row["origin_rank"], row["counter"]) in lasting:
+            first[step] = min(first.get(step, row["epoch"]), row["epoch"])
+    assert len({step for step, *_ in lasting}) == len(lasting), "a step was decided twice"
     return {step: cohorts[epoch] for step, epoch in first.items()}
 
 

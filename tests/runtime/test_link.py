@@ -329,7 +329,7 @@ def test_patience_ends(home: Path, rows: Rows) -> None:
     link = AgentLink(home / "nobody", ME, ControlLog(rows), patience_s=0.1)  # type: ignore[arg-type]
     began = time.monotonic()
     assert link.receive(timeout_s=0.02) is None
-    with pytest.raises(AgentLost, match="nobody for 0 s"):
+    with pytest.raises(AgentLost, match="away for 0 s"):
         link.receive()
     assert time.monotonic() - began >= 0.1
     assert link.fd == -1

@@ -1,0 +1,186 @@
+"""Real signals to real processes of a running job, at moments that a test names."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from cascade_runtime.agent.config import JobConfig
+from cascade_runtime.agent.fencing import process_state
+from cascade_runtime.agent.launcher import Launcher, rank_pids, read_memory
+from cascade_runtime.progress import Fence, read_progress
+from cascade_runtime.vocabulary.identity import Actor
+
+POLL_S = 0.0005
+
+
+class Running:
+    """A job that runs: where its processes are, and how to hurt them."""
+
+    def __init__(self, config: JobConfig, launcher: Launcher) -> None:
+        self.config = config
+        self._launcher = launcher
+        self._pids: dict[Actor, int] = {}
+
+    # ---- looking ---------------------------------------------------------------------------------
+
+    def decided(self, rank: int) -> int:
+        progress = read_progress(self.config.progress_path(Actor(rank)))
+        return progress.decided if progress else -1
+
+    def phase(self, rank: int) -> str:
+        progress = read_progress(self.config.progress_path(Actor(rank)))
+        return progress.phase if progress else "starting"
+
+    def num_views(self, agent: int = 0) -> int:
+        return len(read_memory(self.config, agent).views)
+
+    def walking(self, agent: int = 0) -> bool:
+        return read_memory(self.config, agent).walking
+
+    def pid(self, rank: int) -> int | None:
+        actor = Actor(rank)
+        if actor not in self._pids:
+            self._pids.update(rank_pids(self.config))
+        return self._pids.get(actor)
+
+    def state(self, rank: int) -> str | None:
+        pid = self.pid(rank)
+        return process_state(pid) if pid is not None else None
+
+    # ---- striking --------------------------------------------------------------------------------
+
+    def signal(self, rank: int, number: int) -> bool:
+        pid = self.pid(rank)
+        if pid is None:
+            return False
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def signal_agent(self, index: int, number: int) -> bool:
+        pid = self._launcher.agent_pids.get(index)
+        if pid is None:
+            return False
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            return False
+        return True
+
+
+@dataclass
+class Strike:
+    """One fault: when, what; ``what`` is called once and gives False when it could not be done."""
+
+    when: Callable[[Running], bool]
+    what: Callable[[Running], bool | None]
+    name: str = ""
+
+
+@dataclass
+class Faults:
+    """Watches the job in a thread and strikes when the moments come, in their order."""
+
+    strikes: list[Strike]
+    struck: list[tuple[str, float]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self, running: Running) -> None:
+        self._thread = threading.Thread(target=self._watch, args=(running,), daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._over.set()
+        assert self._thread is not None
+        self._thread.join()
+
+    def _watch(self, running: Running) -> None:
+        for strike in self.strikes:
+            while not strike.when(running):
+                if self._over.wait(POLL_S):
+                    return
+            if strike.what(running) is not False:
+                self.struck.append((strike.name, time.monotonic()))
+
+
+def after_step(rank: int, step: int, *phases: str) -> Callable[[Running], bool]:
+    """The rank has decided ``step`` and is in one of ``phases`` (any, when none is named)."""
+
+    def when(job: Running) -> bool:
+        return job.decided(rank) >= step and (not phases or job.phase(rank) in phases)
+
+    return when
+
+
+def after(seconds: float) -> Callable[[Running], bool]:
+    """So long after the last strike."""
+    began: list[float] = []
+
+    def when(job: Running) -> bool:
+        del job
+        began.append(time.monotonic())
+        return began[-1] - began[0] >= seconds
+
+    return when
+
+
+def fenced(rank: int) -> Callable[[Running], bool]:
+    """The rank's agent has fenced it."""
+
+    def when(job: Running) -> bool:
+        try:
+            return Fence(job.config.progress_path(Actor(rank))).is_up
+        except OSError:
+            return False
+
+    return when
+
+
+def _each(job: Running, ranks: tuple[int, ...], number: int) -> bool:
+    """To all of them, also where one is gone already."""
+    done = [job.signal(rank, number) for rank in ranks]
+    return all(done)
+
+
+def kill(*ranks: int) -> Callable[[Running], bool]:
+    return lambda job: _each(job, ranks, signal.SIGKILL)
+
+
+def stop(*ranks: int) -> Callable[[Running], bool]:
+    return lambda job: _each(job, ranks, signal.SIGSTOP)
+
+
+def go_on(*ranks: int) -> Callable[[Running], bool]:
+    return lambda job: _each(job, ranks, signal.SIGCONT)
+
+
+def kill_agent(index: int) -> Callable[[Running], bool]:
+    return lambda job: job.signal_agent(index, signal.SIGKILL)
+
+
+def stop_agent(index: int) -> Callable[[Running], bool]:
+    return lambda job: job.signal_agent(index, signal.SIGSTOP)
+
+
+def kill_host(index: int) -> Callable[[Running], bool]:
+    """An agent and all its ranks, at once."""
+
+    def what(job: Running) -> bool:
+        done = job.signal_agent(index, signal.SIGKILL)
+        for rank in job.config.ranks_of(index):
+            with suppress(OSError):
+                job.signal(rank, signal.SIGKILL)
+        return done
+
+    return what
