@@ -28,10 +28,14 @@ from cascade_runtime.agent.protocol import (
     Message,
     Proposed,
     Put,
+    Serve,
     Settle,
     Stuck,
+    View,
 )
 from cascade_runtime.progress import BACKWARD, FORWARD, HALTED, LEAVING, WAITING
+from cascade_runtime.rank.bucket_map import BucketMap, Layout
+from cascade_runtime.rank.feed import Feeds
 from cascade_runtime.rank.groups import (
     OPERATION_TIMEOUT,
     Group,
@@ -102,6 +106,19 @@ class StepReducer:
         self._wakeup = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.left = False
         self._ask = 0
+        self.feeds: Feeds | None = None
+        """Where newcomers are served from; None: nobody is."""
+        self.params: dict[str, torch.Tensor] = {}
+        """The model's parameters by name; the session sets them."""
+        self.param_names: dict[int, str] = {}
+        """Their names by ``id``."""
+        self._owes_answer = False
+        self._told_layout: Layout | None = None
+        """A newcomer's: the members' buckets, while its own may differ."""
+        self._own_buckets: list[torch.Tensor] = []
+        self._names: Layout = []
+        self._map: BucketMap | None = None
+        self._futures: list[torch.futures.Future[torch.Tensor]] = []
         link.on_return = member.tell_again
 
     # ---- the hook --------------------------------------------------------------------------------
@@ -113,9 +130,17 @@ class StepReducer:
             self._begin_backward()
         self.serve_pending()
         last = bucket.is_last()
+        self._note_layout(bucket)
+        if self._told_layout is not None:
+            return self._hook_as_told(bucket, self._told_layout)
         part = self._bucket_part(bucket)
         self._parts.append(part)
         self._all_buckets = last
+        self._launch_bucket(last)
+        return part.future
+
+    def _launch_bucket(self, last: bool) -> None:
+        """Launch what is not under way yet; with the last bucket, complete the step."""
         if last:
             if self.member.objects.buffers:
                 self._parts.append(self._buffers_part())
@@ -125,14 +150,16 @@ class StepReducer:
             if open_part.work is None:
                 self._launch(open_part)
         if last:
-            self._verify_layout(bucket)
+            self._verify_layout()
             self._complete_step()
-        return part.future
 
     def begin_forward(self) -> None:
         """The first forward of a step: serve what the agent asks, then the step's first rows."""
         if self._step_decided:  # the optimizer skipped its step
             self.end_step()
+        if self.feeds is not None and not self._in_step:
+            self.feeds.boundary()
+        self._answer_owed()
         self.serve_pending()
         self._hold_in_eventual()
         if not self._in_step:
@@ -147,8 +174,23 @@ class StepReducer:
             self._step_decided = False
             self._in_step = False
             self.member.end_step()
+            if self._is_logging:
+                # A newcomer's log of this step is whole when the next one begins: schedulers step
+                # after the optimizer. A walk that counts on this member's stand waits for that.
+                return
             self.serve_pending()
             self._hold_in_eventual()
+
+    @property
+    def _is_logging(self) -> bool:
+        return self.feeds is not None and self.feeds.is_logging
+
+    def _answer_owed(self) -> None:
+        """Answer the drain whose step was still to be finished and logged."""
+        if self._owes_answer:
+            self._owes_answer = False
+            self._answer()
+            self._walk(self._link.receive())
 
     def _hold_in_eventual(self) -> None:
         """Nothing is relaxed that could not be repaid: members hold until RECOVERY_DETECTED."""
@@ -157,7 +199,8 @@ class StepReducer:
             self._walk(self._link.receive())
 
     def _begin_backward(self) -> None:
-        self._parts = []
+        self._parts, self._own_buckets, self._futures, self._map = [], [], [], None
+        self._names = []
         self._step_decided = self._all_buckets = False
         if not self._in_step:  # a backward without a forward of the wrapped module
             self.begin_forward()
@@ -167,6 +210,33 @@ class StepReducer:
         local = bucket.buffer()
         label = f"bucket/{bucket.index()}"
         return Part(label, local, self._scratch(label, local), "all_reduce")
+
+    def _note_layout(self, bucket: GradBucket) -> None:
+        """Names in the step's buckets, while a newcomer needs them (here, or one that is served)."""
+        if self._told_layout is not None or (self.feeds is not None and self.feeds.any):
+            self._names.append([self.param_names[id(p)] for p in bucket.parameters()])
+            is_whole = len(self._names) == bucket.index() + 1  # who is served may come in mid-step
+            if bucket.is_last() and is_whole and self.feeds is not None:
+                self.feeds.layout = self._told_layout or self._names
+
+    def join_as_told(self, layout: Layout) -> None:
+        """The members' buckets, for a newcomer whose own ones may differ at first."""
+        self._told_layout = layout
+
+    def _hook_as_told(self, bucket: GradBucket, told: Layout) -> torch.futures.Future[torch.Tensor]:
+        """A newcomer's step: nothing is launched before all gradients are there."""
+        self._own_buckets.append(bucket.buffer())
+        future: torch.futures.Future[torch.Tensor] = torch.futures.Future()
+        self._futures.append(future)
+        if bucket.is_last():
+            sizes = {n: p.numel() for n, p in self.params.items()}
+            self._map = BucketMap(told, self._names, self._own_buckets, sizes)
+            for i, packed in enumerate(self._map.packed):
+                label = f"bucket/{i}"
+                self._parts.append(Part(label, packed, self._scratch(label, packed), "all_reduce"))
+            self._all_buckets = True
+            self._launch_bucket(last=True)
+        return future
 
     def _buffers_part(self) -> Part:
         packed = torch.cat([b.detach().reshape(-1).view(torch.uint8) for b in self._buffers()])
@@ -278,6 +348,12 @@ class StepReducer:
                 self._unpack_buffers(part.scratch)
             else:
                 part.future.set_result(part.scratch)
+        if self._map is not None:
+            reduced = [p.scratch for p in self._parts if p.op == "all_reduce"]
+            for future, own in zip(self._futures, self._map.unpack(reduced), strict=True):
+                future.set_result(own)
+            if self._names == self._told_layout:
+                self._told_layout = None  # DDP has cut its buckets anew, as the members' did
         self._kept, self._parts = self._parts, []
         self._all_buckets = False
 
@@ -300,13 +376,12 @@ class StepReducer:
                 buffer.copy_(packed[first:last].view(buffer.dtype).reshape(buffer.shape))
                 first = last
 
-    def _verify_layout(self, bucket: GradBucket) -> None:
+    def _verify_layout(self) -> None:
         """Buckets are cut by each rank alone, in the order its gradients came; they must be equal.
 
         DDP cuts them twice: before the first step and after it. A difference would pair unlike
         gradients, so it is found here, before the step is decided.
         """
-        del bucket
         layout = xxhash.xxh3_64_hexdigest(
             ";".join(f"{p.label}:{p.local.numel()}:{p.local.dtype}" for p in self._parts).encode()
         )
@@ -345,12 +420,17 @@ class StepReducer:
                 return message
             if isinstance(message, Settle):
                 self.member.settle(message)
+            elif isinstance(message, Serve) and self.feeds is not None:
+                self.feeds.request(message)
         return None
 
     def leave(self) -> None:
         """Say that this rank's job is done and serve the walk until a view without it is committed."""
         member = self.member
         member.leaving = True
+        if self.feeds is not None:
+            self.feeds.stop()
+        self._answer_owed()
         member.tell_progress(LEAVING)
         self._link.send(Leave(member.actor, member.decided))
         while not self.left:
@@ -370,6 +450,10 @@ class StepReducer:
             if message is not None:
                 self._walk(message)
 
+    def enter_joined(self, view: View) -> None:
+        """A newcomer's first view: commit it and form its communicator."""
+        self._walk(Commit(view))
+
     def _walk(self, message: Message | None) -> None:
         """Serve the walk from ``message`` on, until this member may step again (or has left)."""
         member = self.member
@@ -383,11 +467,16 @@ class StepReducer:
                     message = self._drain(step)
                     if message is not None:
                         continue
+                    if self._step_decided and self._parts and self._is_logging:
+                        self._owes_answer = True
+                        return
                     self._answer()
                 case Proposed():
                     member.acknowledge(message)
                 case Settle():
                     member.settle(message)
+                case Serve() if self.feeds is not None:
+                    self.feeds.request(message)
                 case Commit(view=view) if view.epoch == member.view.epoch + 1:
                     self._abandon()
                     if member.actor not in view.members and not member.leaving:
@@ -396,6 +485,10 @@ class StepReducer:
                     if member.actor not in view.members:
                         self.left = True
                         return
+                    if view.joined:
+                        self._layout = None  # a newcomer cuts its buckets alone: compare again
+                    if self.feeds is not None:
+                        self.feeds.committed(view)
                     if view.regime is Regime.EVENTUAL:
                         if view.source is not None and not self._enter():
                             message = self._link.receive()
