@@ -32,7 +32,7 @@ class Asked(NamedTuple):
 
 
 class AskingCollector:
-    """The server in a process of its own, where a thread asks a list of questions again and again.
+    """The server in a process of its own, where a thread asks what pages ask, again and again.
 
     Args:
         data: the data folder.
@@ -61,19 +61,19 @@ class AskingCollector:
         self._pipe.send(("publish", None))
         self._get()
 
-    def begin(self, questions: Sequence[tuple[str, str]]) -> None:
-        """Ask them in turn from now on: (name, statement)."""
-        self._pipe.send(("begin", list(questions)))
+    def begin(self) -> None:
+        """Ask what pages ask from now on."""
+        self._pipe.send(("begin", None))
         self._get()
 
-    def end(self) -> list[Asked]:
-        """Stop asking; what was asked.
+    def end(self) -> tuple[list[Asked], list[Asked]]:
+        """Stop asking; the statements, and the whole answers that pages waited for.
 
         Raises:
             Failed: a question failed.
         """
         self._pipe.send(("end", None))
-        found: list[Asked] = self._get()
+        found: tuple[list[Asked], list[Asked]] = self._get()
         return found
 
     def _get(self) -> Any:
@@ -132,6 +132,7 @@ class Asker:
 
 
 def _serve(pipe: Connection, data: Path, run_id: str) -> None:
+    from benchmarks._page_questions import PageAsker
     from collector.sql.service import SqlService
     from collector.storage.embedded import EmbeddedStore
     from collector.web.app import create_app
@@ -153,21 +154,21 @@ def _serve(pipe: Connection, data: Path, run_id: str) -> None:
         threading.Thread(target=obey, daemon=True).start()
 
     def obey() -> None:
-        asker: Asker | None = None
+        asker: PageAsker | None = None
         try:
             while True:
-                word, told = pipe.recv()
+                word, _ = pipe.recv()
                 try:
                     if word == "publish":
                         store.publish(run_id)
                         pipe.send(None)
                     elif word == "begin":
-                        asker = Asker(lambda q: store.query(q, run_id).num_rows, told)
+                        asker = PageAsker(store, run_id)
                         pipe.send(None)
                     elif asker is not None:
-                        pipe.send(asker.stop())
-                except Failed as error:
-                    pipe.send(error)
+                        pipe.send(tuple([Asked(*a) for a in kind] for kind in asker.stop()))
+                except Exception as error:
+                    pipe.send(Failed(f"a question failed: {error!r}"))
         except EOFError:
             server.stop()
 

@@ -18,7 +18,7 @@ offset written by   what
 It survives the rank's death, so an agent can tell what a dead author had issued, and *slow* from
 *dead* without the rank's interpreter lock.
 
-Claim and fence are Dekker's handshake (docs/decisions/0021): the rank writes its claim (or the
+Claim and fence are Dekker's handshake (docs/decisions/0023): the rank writes its claim (or the
 counter of what it issues) and then looks at the fence; the agent writes the fence, makes every
 processor catch up, and then reads. One of the two sees the other: either the rank finds the fence and
 acts no more, or the agent finds what the rank may have done.

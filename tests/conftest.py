@@ -36,8 +36,14 @@ def pytest_configure(config: pytest.Config) -> None:
         make()
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """xdist keeps this order with --no-loadscope-reorder; its own is by the number of tests."""
+    for item in items:
+        # They run in processes of their own (make test): once Playwright was started, its event loop counts
+        # as running until the process ends, and greenlets and the compiler of Python 3.11 get on badly.
+        if "chromium" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.browser)
     items.sort(key=_turn)  # stable: within a file nothing changes
 
 

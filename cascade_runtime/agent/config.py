@@ -98,6 +98,10 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True):
         """The rank's progress word."""
         return Path(self.run_dir) / f"progress-{actor.rank}-{actor.incarnation}"
 
+    def steps_path(self, actor: Actor) -> Path:
+        """How the rank's last steps went."""
+        return Path(self.run_dir) / f"steps-{actor.rank}-{actor.incarnation}"
+
 
 def save_config(config: JobConfig, path: Path) -> None:
     """Write the config as JSON."""

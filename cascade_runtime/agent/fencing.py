@@ -1,6 +1,6 @@
 """Ranks that the kernel keeps stopped: seen by their agent, and fenced, so that the job may go on.
 
-A fence is final. Why it is safe to go on without a process that still lives: docs/decisions/0021.
+A fence is final. Why it is safe to go on without a process that still lives: docs/decisions/0023.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from cascade_runtime.agent.control_log import ControlLog
 from cascade_runtime.agent.cpu_busy import PERIOD_S as CPU_PERIOD_S
 from cascade_runtime.agent.cpu_busy import CpuBusy
 from cascade_runtime.agent.fencing import LOOK_S, StopWatch, put_up, since_ns
+from cascade_runtime.agent.gpu_samples import GpuSampler
 from cascade_runtime.agent.hosts import BEAT_S, SUSPECT_S, HostWatch
 from cascade_runtime.agent.journal import Journal
 from cascade_runtime.agent.judge import Judge
@@ -61,6 +62,7 @@ from cascade_runtime.agent.protocol import (
     Stuck,
     Trigger,
     View,
+    Waits,
     Welcome,
     pack_frame,
     unpack_frame,
@@ -83,6 +85,7 @@ from cascade_runtime.agent.walk import (
     Send,
     Walker,
 )
+from cascade_runtime.agent.watch import Watch
 from cascade_runtime.detectors._base import Verdict
 from cascade_runtime.progress import Fence, read_progress, read_standing
 from cascade_runtime.recorder import Recorder
@@ -127,6 +130,8 @@ class HostAgent:
         self.stop_watch = StopWatch(self.judge.policy.frozen)
         self.fenced = {a for a, facts in memory.dead if facts.stopped}
         """Local ranks that live and are not listened to."""
+        self.gpus = GpuSampler()
+        self.watch = Watch(config, index, self.judge, self.rows)
         self.ranks: dict[int, RankProcess] = {}
         self.connections: dict[Actor, asyncio.StreamWriter] = {}
         self.attached: set[Actor] = set()
@@ -170,6 +175,7 @@ class HostAgent:
                 )
         self._start_or_adopt()
         if self.walker.log:
+            self.watch.install(self.walker.view, loop.time())
             self.judge.install(self.walker.view, self.walker.log, loop.time())
             self.shipper.start()
         self._remember_deaths()
@@ -177,6 +183,8 @@ class HostAgent:
         self._sample_cpu()
         self._look_at_ranks()
         self._beat(loop.time())
+        self.gpus.start()
+        self._look()
         await self._finished.wait()
         await self._leave(server)
         return 0
@@ -316,6 +324,25 @@ class HostAgent:
             if process.status is None and ((stopped and fenced) or (late and (stopped or fenced))):
                 process.signal(signal.SIGKILL)
 
+    # ---- what the ranks do ----
+
+    def _look(self) -> None:
+        """Tell and hear how the ranks are doing, and what the detectors make of it."""
+        if self._finished.is_set():
+            return
+        loop = asyncio.get_running_loop()
+        if self.walker.log and not self.stopping:
+            self._broadcast(self.watch.waits(loop.time()))
+            observe = self.config.mode == "observe"
+            pids = {p.pid: p.actor for p in self.ranks.values()}
+            self.watch.on_gpus(self.gpus.take(), pids, loop.time())
+            triggers = self.watch.decide(loop.time(), self._leader(), observe)
+            for trigger in triggers:
+                self._broadcast(trigger)
+            if triggers:
+                self._tick()
+        loop.call_later(self.watch.look_s, self._look)
+
     def _stop(self) -> None:
         if self.stopping:
             return
@@ -330,6 +357,7 @@ class HostAgent:
 
     async def _leave(self, server: asyncio.Server) -> None:
         self.refusals.tell()
+        self.gpus.stop()
         server.close()
         for writer in list(self.connections.values()):
             writer.close()
@@ -374,7 +402,7 @@ class HostAgent:
                 else:
                     self._on_agent_message(agent, body)
                 self._perform()
-                if not isinstance(body, Round | Put | Get | Beat):
+                if not isinstance(body, Round | Put | Get | Beat | Waits):
                     self._tick()
         except (ValueError, OSError) as error:
             self._say(f"dropping a connection: {error}")
@@ -477,7 +505,7 @@ class HostAgent:
             member_reason="started",
         )
         if self.index == 0:
-            write_trace_start(config, self.judge.policy)
+            write_trace_start(config, self.judge.policy, with_gpus=self.gpus.measured)
         self.walker.install_first(view)
         self._perform()
         if self.index == 0:
@@ -597,6 +625,10 @@ class HostAgent:
                 self.reconciler.on_reconciled(body)
             case DebtNote():
                 self._on_debt(body)
+            case Waits():
+                if index in self.peer_actors or index == self.index:
+                    agent = self.peer_actors.get(index, self.actor)
+                    self.watch.on_waits(agent, body, asyncio.get_running_loop().time())
             case StopJob():
                 if not self.walker.log:
                     self._stop()
@@ -794,7 +826,9 @@ class HostAgent:
         self.rows.transition("proposed", view)
 
     def _on_installed(self, view: View) -> None:
-        self.judge.install(view, self.walker.log, asyncio.get_running_loop().time())
+        now = asyncio.get_running_loop().time()
+        self.watch.install(view, now)
+        self.judge.install(view, self.walker.log, now)
         self.shipper.start()
         self.rendezvous.install(view.epoch)
         self.recorder.set_view(view.epoch, view.regime)

@@ -28,6 +28,7 @@ class Judge:
         self.policy = policy
         self.reconciler = reconciler
         self.triggers: list[Trigger] = []
+        self.standing: list[Trigger] = []
         self.leaving: set[Actor] = set()
         self._rows = rows
         self._view: View | None = None
@@ -45,11 +46,44 @@ class Judge:
         self._told_unequal = False
         self.reconciler.install(view)
         self.triggers = [t for t in self.triggers if not _answered(t, view)]
+        if view.regime is Regime.STRONG:
+            # Begun while this view was under way, or made void by it: it still stands.
+            for trigger in self.standing:
+                if trigger.evidence and self.consider(trigger):
+                    self.add(trigger)
 
     def add(self, trigger: Trigger) -> None:
         """A fault event, told by any agent; told twice it counts once."""
         if trigger not in self.triggers and not judged(trigger, self._log):
+            if _continuing(trigger):  # whatever calm there was is over
+                self.triggers = [t for t in self.triggers if t.fault not in RECOVERIES]
             self.triggers.append(trigger)
+
+    def stands(self, triggers: list[Trigger]) -> None:
+        """Fault events that go on: nobody climbs to STRONG while they do, nor just after."""
+        self.standing = triggers
+        if triggers:
+            self.reconciler.not_calm()
+
+    def consider(self, trigger: Trigger, observe: bool = False) -> bool:
+        """A detector found a fault event: whether a walk is to be asked for; else it is decided here.
+
+        In observe mode, and where the policy has no move, the decision is all that follows from it.
+        """
+        assert self._view is not None
+        assert trigger.fault is not None
+        if judged(trigger, self._log):
+            return False
+        regime = self._view.regime
+        to, changed, reason = self.policy.decide(regime, trigger.fault)
+        if changed and not observe:
+            if trigger.fault is not FaultEvent.STATE_CORRUPTION:
+                return True
+            # Below CAUSAL members hold until they are equal again, and nothing could make them so.
+            to, changed = regime, False
+            reason = f"no member can be resynchronised yet, so the job goes on in {regime}"
+        self._rows.decision(trigger, regime, to, changed, reason)
+        return False
 
     @property
     def deaths(self) -> bool:
@@ -69,6 +103,8 @@ class Judge:
             return True, None
         if self.leaving & set(self._view.members):
             return self._leave(now)
+        if any(_continuing(t) for t in self.triggers):
+            return now - self._installed_at >= self.policy.walk.min_interval_ms / 1000, None
         return self._move(now)
 
     def wants_last_view(self) -> bool:
@@ -116,7 +152,7 @@ class Judge:
 
     def _stable(self) -> bool:
         rounds, needed = self.reconciler.calm_rounds(), self.policy.walk.stable_rounds
-        if rounds < needed or self.reconciler.open:
+        if rounds < needed or self.reconciler.open or self.standing:
             return False
         evidence = self._rows.calm(FaultEvent.STABLE_SYNC, "calm_rounds", rounds, needed, "steps")
         reason = f"{rounds} steps without a fault event, clocks and digests equal"
@@ -149,6 +185,12 @@ class Judge:
         ]
         self._ordered.update((debt.debt_id, now) for debt in due)
         return Settle(due, equal) if due else None
+
+
+def _continuing(trigger: Trigger) -> bool:
+    """A fault event that goes on for a while: no death, no recovery, nobody stuck."""
+    once = (None, FaultEvent.GPU_FAIL_STOP, *RECOVERIES)
+    return trigger.fault not in once
 
 
 def _answered(trigger: Trigger, view: View) -> bool:

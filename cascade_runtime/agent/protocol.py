@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from cascade_runtime.detectors._steps import Place, StepWait
 from cascade_runtime.vocabulary.fault import FaultEvent
 from cascade_runtime.vocabulary.identity import Actor, Dot, EventRef
 from cascade_runtime.vocabulary.regime import Regime
@@ -368,6 +369,16 @@ class StopJob(msgspec.Struct, frozen=True, tag="stop_job"):
     """A rank ended before the job had formed: stop yours too."""
 
 
+class Waits(msgspec.Struct, frozen=True, tag="waits"):
+    """How the last steps of my host's ranks went, and where each is now; said at short intervals.
+
+    Best effort: whoever misses one judges later steps.
+    """
+
+    steps: list[StepWait]
+    places: list[Place]
+
+
 class SettleOrder(msgspec.Struct, frozen=True, tag="settle_order"):
     """To the agent of the debts' opener."""
 
@@ -380,7 +391,7 @@ Message = (
     | Welcome | Halt | Drain | Proposed | Commit | Settle | Value
     | AgentHello | Beat | HostLost | Attached | Trigger | Query | Answer | Rejected | DrainRanks | Propose
     | Accepted | History | Lag | SettleOrder
-    | StopJob | Joining | Level | Serve | NotWanted | Ended
+    | StopJob | Waits | Joining | Level | Serve | NotWanted | Ended
 )  # fmt: skip
 
 RECORDED = (

@@ -38,6 +38,10 @@ class Reconciler:
             first, _ = self._rounds.get(message.actor, (message.step, 0))
             self._rounds[message.actor] = (first, message.step)
 
+    def not_calm(self) -> None:
+        """A fault goes on: calm rounds are counted from its end."""
+        self._rounds.clear()
+
     def on_reconciled(self, message: Reconciled) -> None:
         """A member told the digest of everything it holds."""
         if message.epoch == self._epoch:

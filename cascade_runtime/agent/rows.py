@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 
+import msgspec
+
 from cascade_runtime.agent.config import JobConfig
 from cascade_runtime.agent.control_log import control_comm_id
 from cascade_runtime.agent.protocol import Trigger, View
 from cascade_runtime.detectors._base import Verdict
+from cascade_runtime.detectors.nvml import GpuSample
 from cascade_runtime.recorder import Recorder
 from cascade_runtime.vocabulary.events import (
     Actors,
     Decisions,
+    Gpu,
     Groups,
     Health,
     Membership,
@@ -67,6 +71,26 @@ class AgentRows:
             verdict.value,
             verdict.threshold,
             verdict.subject,
+        )
+
+    def reading(self, verdict: Verdict) -> None:
+        """The same as a measured value: nothing begins with it."""
+        self.verdict(msgspec.structs.replace(verdict, fault=None))
+
+    def gpu(self, sample: GpuSample) -> None:
+        """One look at one GPU."""
+        self._recorder.row(
+            Gpu,
+            device_uuid=sample.device_uuid,
+            util_pct=sample.util_pct,
+            mem_util_pct=sample.mem_util_pct,
+            power_mw=sample.power_mw,
+            energy_mj=sample.energy_mj,
+            temp_c=None if sample.temp_c is None else float(sample.temp_c),
+            sm_clock_mhz=sample.sm_clock_mhz,
+            throttle=None if sample.throttle is None else ", ".join(sample.throttle),
+            ecc_uncorrected=sample.ecc_uncorrected,
+            xid=sample.xid,
         )
 
     def fenced(self, subject: Actor, stopped_s: float) -> EventRef:

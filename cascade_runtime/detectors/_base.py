@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -64,6 +64,16 @@ class Detector(Protocol):
 
     def forget(self, actor: Actor) -> None:
         """The actor has left: nothing of it is kept, and nothing about it stands any more."""
+        ...
+
+
+@runtime_checkable
+class Measures(Protocol):
+    """A detector whose newest measured values are worth a row now and then, also when all is well."""
+
+    @property
+    def readings(self) -> list[Verdict]:
+        """The newest value of each signal, with the limit that it is held against; no fault."""
         ...
 
 

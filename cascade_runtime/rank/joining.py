@@ -84,6 +84,8 @@ class Newcomer:
         self._num_asked = 0
         self._ask_at = 0.0
         self._told: Level | None = None
+        self._acknowledged: View | None = None
+        """If this view is committed, the state is right, whatever became of its source since."""
         self.layout: list[list[str]] = []
         """The members' buckets, by names of parameters."""
 
@@ -132,6 +134,7 @@ class Newcomer:
             self._told = None
             self._link.send(Level(self._member.actor, None, -1, -1))
         self._feed, self._source, self._epoch, self._num_entries = 0, None, -1, 0
+        self._acknowledged = None
         self._ask_at = time.monotonic() + ASK_SOON_S
 
     def _end(self, why: str, code: int) -> NoReturn:
@@ -150,6 +153,7 @@ class Newcomer:
                 if not self._is_level(view):
                     # The others count on an answer, and the honest one is that it isn't there.
                     self._end("fell behind at the moment of joining", 75)
+                self._acknowledged = view
                 member.acknowledge(message)
             case NotWanted(why=why, code=code):
                 self._end(f"came too late: {why}", code)
@@ -168,8 +172,9 @@ class Newcomer:
         member.note_view(view)
         if not view.members:
             self._end("came too late: the job is over", 0)
-        if self._source is not None and self._source not in view.members:
-            # It may have decided a step alone that the others have made void.
+        if self._acknowledged is not None or self._source not in (None, *view.members):
+            # Not the view it was let in by; and a lost source may have decided a step alone that the
+            # others have made void.
             self._receiver.let_go()
             self._begin_again()
         return None
@@ -222,7 +227,8 @@ class Newcomer:
             case "refused":
                 self._end(f"cannot join: {body.get('why')}", 75)
             case "lost":
-                self._begin_again()
+                if self._acknowledged is None:
+                    self._begin_again()
                 return
             case _:
                 raise ValueError(f"a message of kind {heard.kind!r}"[:80])

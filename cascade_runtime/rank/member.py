@@ -28,6 +28,7 @@ from cascade_runtime.rank.guard import guarded
 from cascade_runtime.rank.link import AgentLink
 from cascade_runtime.rank.objects import ModelObjects
 from cascade_runtime.recorder import Recorder
+from cascade_runtime.step_ring import StepRing
 from cascade_runtime.vocabulary.events import (
     Debt,
     Digests,
@@ -51,8 +52,11 @@ class Member:
         recorder: Recorder,
         link: AgentLink,
         progress: ProgressWord,
+        steps: StepRing,
     ) -> None:
         self.actor = actor
+        self.steps = steps
+        """Told how each step went; ``entered_ns`` is written by whoever launches its last bucket."""
         self.view = view
         self.objects = objects
         self.decided = 0
@@ -201,11 +205,17 @@ class Member:
         if self.on_applied is not None:
             self.on_applied(dots)
 
-    def end_step(self) -> None:
-        """After the optimizer's step: a digest in rotation, the end row, and what CAUSAL owes."""
-        names = self.objects.names
+    def end_step(self, done_ns: int = 0) -> None:
+        """After the optimizer's step: a digest in rotation, the end row, and what CAUSAL owes.
+
+        Args:
+            done_ns: when (monotonic) the step's last bucket was done here; 0 when it came otherwise.
+        """
+        names, digest = self.objects.names, "0"
         if self.strong:
-            self._digest_row((self.decided - 1) % len(names))
+            digest = self._digest_row((self.decided - 1) % len(names))
+        if done_ns:
+            self.steps.end(self.decided, self.view.epoch, done_ns, int(digest[:15], 16))
         self._recorder.steps("end")
         if self.view.regime is Regime.CAUSAL:
             self._link.send(Round(self.actor, self.view.epoch, self.decided))

@@ -68,6 +68,7 @@ class StepObserver:
             self.member.issue()
             self._step_decided = True
             self.member.tell_progress(WAITING)
+            self.member.steps.entered_ns = time.monotonic_ns()
         self._cseq += 1
         return self._recorder.entered(
             self._comm_id,
@@ -92,15 +93,19 @@ class StepObserver:
         if not self._step_decided:
             return
         self._step_decided = self._in_step = False
-        self._tell_completions()
+        done_ns = self._tell_completions()
         self.member.decide()
-        self.member.end_step()
+        self.member.end_step(done_ns)
 
-    def _tell_completions(self) -> None:
+    def _tell_completions(self) -> int:
+        """Rows of what has completed; when (monotonic) the last of it was, 0 while one is under way."""
+        whole = all(done for _, done in self._entered)
+        done_ns = max((done[0] for _, done in self._entered if done), default=0)
         for seq, done in self._entered:
             if done and seq >= 0:
                 self._recorder.done(seq, done[0])
         self._entered = []
+        return done_ns if whole else 0
 
     @guarded()
     def enter_first_view(self) -> None:

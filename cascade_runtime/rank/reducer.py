@@ -102,6 +102,8 @@ class StepReducer:
         self._step_decided = False
         self._in_step = False
         self._all_buckets = False
+        self._done_ns = 0
+        """When (monotonic) the last of the step's collectives completed here."""
         self._layout: str | None = None
         self._wakeup = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.left = False
@@ -146,6 +148,7 @@ class StepReducer:
                 self._parts.append(self._buffers_part())
             self.member.issue()
             self.member.tell_progress(WAITING)
+            self.member.steps.entered_ns = time.monotonic_ns()
         for open_part in self._parts:
             if open_part.work is None:
                 self._launch(open_part)
@@ -173,7 +176,8 @@ class StepReducer:
             self.member.check_fence()
             self._step_decided = False
             self._in_step = False
-            self.member.end_step()
+            self.member.end_step(self._done_ns)
+            self._done_ns = 0
             if self._is_logging:
                 # A newcomer's log of this step is whole when the next one begins: schedulers step
                 # after the optimizer. A walk that counts on this member's stand waits for that.
@@ -366,6 +370,7 @@ class StepReducer:
             self._recorder.done(part.entered_seq, part.complete_ns, digest)
         self.member.decide()
         self._step_decided = True
+        self._done_ns = max(p.complete_ns for p in self._parts)
         self.member.tell_progress(BACKWARD)
 
     def _unpack_buffers(self, packed: torch.Tensor) -> None:

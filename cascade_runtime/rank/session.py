@@ -32,6 +32,7 @@ from cascade_runtime.rank.snapshot import TrainingState
 from cascade_runtime.rank.wrap import check_model, take_over
 from cascade_runtime.rank.zombie import leave_behind, look_when_continued
 from cascade_runtime.recorder import Recorder
+from cascade_runtime.step_ring import StepRing
 from cascade_runtime.vocabulary.errors import BadUsage, NotSupported
 from cascade_runtime.vocabulary.events import Actors, Checkpoints, Groups, Objects
 from cascade_runtime.vocabulary.identity import Actor, Dot
@@ -108,7 +109,8 @@ class Session:
         link = AgentLink(config.socket_path(agent), actor, ControlLog(recorder))
         progress = ProgressWord(config.progress_path(actor))
         view = _first_view(link)
-        member = Member(actor, view, objects, recorder, link, progress)
+        steps = StepRing(config.steps_path(actor))
+        member = Member(actor, view, objects, recorder, link, progress, steps)
 
         def leave(why: str) -> None:
             leave_behind(f"rank {actor} {why}", config.exit_path(actor), recorder.close)

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from cascade_runtime.vocabulary.events import CollectiveDone
-from collector.doorway import CollectiveKey, key_of
+from collector.doorway import key_of
 from collector.hot.bridge import bridge
 from collector.hot.catalog import Catalog
+from collector.hot.done_keys import DoneKeys
 from collector.hot.journal import RunRow
 from collector.hot.run import Run
 from collector.hot.scanned import actors_of_each, new_stretches, scan_completions
@@ -30,7 +31,7 @@ class _Touched:
     damaged: dict[str, set[tuple[int, int]]] = field(default_factory=dict)
     new_runs: list[RunRow] = field(default_factory=list)
     bridges: list[Part] = field(default_factory=list)
-    done: set[CollectiveKey] = field(default_factory=set)
+    done: DoneKeys = field(default_factory=DoneKeys)
 
 
 class Group:
@@ -116,7 +117,7 @@ class Group:
             self._all.damaged.setdefault(run_id, damaged)
         self._all.new_runs += self._now.new_runs
         self._all.bridges += self._now.bridges
-        self._all.done |= self._now.done
+        self._all.done.add_all(self._now.done)
         self._parts += parts
 
     def undo(self) -> None:
@@ -155,19 +156,21 @@ class Group:
             for mine, (_, first, last) in zip(known, stretches, strict=True)
         ):
             return None
-        keys = {(run.run_id, *key) for key in completes.all}
-        if len(keys) < len(completes.all) or not keys.isdisjoint(self._all.done):
-            return None  # twice, or by a batch of this very group, unknown to the hot rows so far
-        if not all(run.rows.is_open((run.run_id, *key)) for key in completes.before):
+        before = set(completes.before)
+        if completes.is_twice or len(before) < len(completes.before):
+            return None
+        if self._all.done.has_any(run.run_id, completes):
+            return None  # by a batch of this very group, unknown to the hot rows so far
+        if not all(run.rows.is_open((run.run_id, *place)) for place in before):
             return None
         for mine, (_, first, last) in zip(known, stretches, strict=True):
             mine.add(first, last)
-        self._now.done |= keys
-        actors = list(dict.fromkeys([*(s[0] for s in stretches), *(k[:2] for k in completes.all)]))
+        self._now.done.add_scanned(run.run_id, completes)
+        actors = list(dict.fromkeys([*(s[0] for s in stretches), *(p[:2] for p in before)]))
         num = len(scan.kinds)
         return Part(
             run.run_id, batch.media_type, batch.body, None, None, num, 0, actors,
-            len(completes.all), scan,
+            completes.num, scan, completes,
         )  # fmt: skip
 
     def _undo(self, touched: _Touched) -> None:

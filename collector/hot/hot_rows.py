@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, cast
 
@@ -16,7 +17,7 @@ from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from collector.doorway import CollectiveKey, joined, key_of
 from collector.hot.open_rows import OpenRows
 from collector.hot.raw_rows import Converted, Raw, convert
-from collector.hot.scanned import PlaceKey, open_places
+from collector.hot.scanned import PlaceKey, scan_completions
 from collector.hot.sift import Part
 from collector.losses import HIGHEST_SEQ
 from collector.schema.rows import events_to_table, table_to_events
@@ -25,6 +26,12 @@ from collector.wire.scan_plan import DONE, NUMBER, TABLES
 
 _ROW_BYTES = 1000
 """About what one record takes up as an object."""
+
+FOLLOWED_S = 10.0
+"""Who follows the rows comes again within this time."""
+
+LEFT_S = 5.0
+"""Sealed rows stay in memory so long for a follower who has not read them yet."""
 
 _NAMES = {table.struct: table.name for table in EVENT_TABLES.values()}
 
@@ -38,6 +45,8 @@ class Snapshot(NamedTuple):
         segments: file names of the sealed segments by table, which hold the rows before those.
         open: collectives that have not completed.
         orphans: completions whose entered record is not among the hot rows.
+        num_sealed: rows of each table that went from here into segments since the store was opened.
+        left: the last of those that are in memory still, for followers (``follow``), oldest first.
     """
 
     commit: int
@@ -45,6 +54,22 @@ class Snapshot(NamedTuple):
     segments: dict[str, list[str]]
     open: list[Collectives]
     orphans: list[CollectiveDone]
+    num_sealed: dict[str, int]
+    left: dict[str, list[pa.Table]]
+
+
+class _Left(NamedTuple):
+    """A sealed chunk, and when it was sealed."""
+
+    at_s: float
+    rows: pa.Table
+
+
+class _Kept(NamedTuple):
+    """The last snapshot of every table, and when it was begun."""
+
+    began_s: float
+    snapshot: Snapshot
 
 
 class _Table:
@@ -81,6 +106,10 @@ class HotRows:
         self._raw_done: set[PlaceKey] = set()
         self.open_rows = OpenRows()
         self.commit = 0
+        self._num_sealed: dict[str, int] = {}
+        self._left: dict[str, list[_Left]] = {}
+        self._followed_s = float("-inf")
+        self._kept: _Kept | None = None
 
     @property
     def num_rows(self) -> int:
@@ -165,7 +194,7 @@ class HotRows:
         """Add a journaled batch when a run is opened again, of which no file has anything."""
         num_done = int(np.count_nonzero(scan.kinds == NUMBER[DONE]))
         with self._lock:
-            self._add_raw(Raw(body, scan, len(scan.kinds) - num_done))
+            self._add_raw(Raw(body, scan, len(scan.kinds) - num_done, scan_completions(scan)))
 
     def replay(
         self, commit: int, batch: Batch, commits: Mapping[str, int], open_commit: int
@@ -220,16 +249,16 @@ class HotRows:
             self._completions_lost(dict.fromkeys(actors, HIGHEST_SEQ))
 
     def _add_raw(self, raw: Raw) -> None:
+        completions = raw.completions or scan_completions(raw.scan)
         self._raw.append(raw)
-        opened, completed = open_places(raw.scan)
         self._raw_rows += raw.num_rows
         self._raw_bytes += len(raw.body) + SCAN_BYTES * len(raw.scan.kinds)
-        for place in completed:
+        for place in completions.before:
             if place in self._raw_open:
                 self._raw_open.remove(place)
             else:
                 self._raw_done.add(place)
-        self._raw_open.update(opened)
+        self._raw_open.update(completions.left_open)
 
     def _settle(self) -> None:
         """Turn the scanned batches into rows now."""
@@ -328,15 +357,22 @@ class HotRows:
 
     def convert_waiting(self) -> None:
         """Turn the batches that wait into columns now, so that the next snapshot need not."""
-        with self._converting:
-            self._convert()
+        self.snapshot()
 
-    def snapshot(self, names: Collection[str] | None = None) -> Snapshot:
+    def snapshot(self, names: Collection[str] | None = None, max_age_s: float = 0.0) -> Snapshot:
         """Everything here, as Arrow. Records are converted once, and not under the writer's lock.
 
         Args:
             names: of the tables that are wanted; every table when not given.
+            max_age_s: when more than 0, one of every table will do that was begun so shortly ago or
+                that nothing came after: it need not be waited for.
         """
+        kept = self._kept if max_age_s > 0 else None
+        if kept is not None and (
+            kept.snapshot.commit == self.commit or time.monotonic() - kept.began_s < max_age_s
+        ):
+            return kept.snapshot
+        began_s = time.monotonic()
         with self._converting:
             commit = self._convert()
             # Meanwhile the writer may add scanned batches, and nothing else (see apply).
@@ -352,13 +388,32 @@ class HotRows:
                     self._tables[name].pending = []
                 if not any(table.pending for table in self._tables.values()):
                     self._pending_bytes = 0
-                return Snapshot(
+                found = Snapshot(
                     commit,
                     {n: list(t.chunks) for n in wanted if (t := self._tables[n]).chunks},
                     {name: list(files) for name, files in self._segments.items()},
                     is_open,
                     orphans,
+                    dict(self._num_sealed),
+                    self._left_now(),
                 )
+                if names is None:
+                    self._kept = _Kept(began_s, found)
+                return found
+
+    def follow(self) -> Snapshot:
+        """A snapshot of every table, for somebody who will come again and read on from it."""
+        self._followed_s = time.monotonic()
+        return self.snapshot()
+
+    def _left_now(self) -> dict[str, list[pa.Table]]:
+        """Forgets those that have been there for long."""
+        oldest = time.monotonic() - LEFT_S
+        for name, left in list(self._left.items()):
+            self._left[name] = [one for one in left if one.at_s >= oldest]
+            if not self._left[name]:
+                del self._left[name]
+        return {name: [one.rows for one in left] for name, left in self._left.items()}
 
     def _convert(self) -> int:
         """Convert the batches that wait; the commit that all rows here are of then."""
@@ -377,8 +432,16 @@ class HotRows:
             table = self._tables[name]
             gone = table.chunks[:num_chunks]
             table.chunks = table.chunks[num_chunks:]
-            table.num_rows -= sum(rows.num_rows for rows in gone)
+            num_gone = sum(rows.num_rows for rows in gone)
+            table.num_rows -= num_gone
             table.num_bytes -= sum(rows.nbytes for rows in gone)
+            self._num_sealed[name] = self._num_sealed.get(name, 0) + num_gone
+            self._kept = None  # or those rows would stay in memory
+            now = time.monotonic()
+            if now - self._followed_s < FOLLOWED_S:
+                self._left.setdefault(name, []).extend(_Left(now, rows) for rows in gone)
+            else:
+                self._left.pop(name, None)
             self._segments.setdefault(name, []).append(file)
 
     def compact(self, name: str, num_chunks: int) -> None:
@@ -399,12 +462,14 @@ class HotRows:
             with self._lock:
                 table = self._tables[name]
                 table.chunks[start:num_chunks] = [one]
+                self._kept = None  # or the rows would be in memory twice
                 table.num_bytes += one.nbytes - sum(rows.nbytes for rows in chunks[start:])
 
     def replace_segments(self, name: str, files: list[str]) -> None:
         """The rows of a table's segments are in these files now."""
         with self._lock:
             self._segments[name] = files
+            self._kept = None  # it names files that go
 
     def orphans(self) -> list[CollectiveDone]:
         """Completions whose entered record is not here."""
@@ -421,7 +486,7 @@ def _heed(record: Record, lost: dict[tuple[int, int], int]) -> None:
 
 def _raw_of(part: Part) -> Raw:
     assert part.scan is not None
-    return Raw(part.body, part.scan, part.num_rows - part.num_done)
+    return Raw(part.body, part.scan, part.num_rows - part.num_done, part.completions)
 
 
 def _is_open(record: Record) -> bool:

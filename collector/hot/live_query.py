@@ -13,6 +13,7 @@ import pyarrow as pa
 from cascade_runtime.vocabulary.errors import BadUsage
 from cascade_runtime.vocabulary.schema import EVENT_TABLES, TABLES
 from collector.hot.hot_rows import Snapshot
+from collector.hot.news import HotNews
 from collector.hot.run import Run
 from collector.schema.arrow import arrow_schema
 from collector.schema.views import quoted, table_view
@@ -34,6 +35,11 @@ class _Seen(NamedTuple):
     snapshot: Snapshot
 
 
+class _Answer(NamedTuple):
+    rows: pa.Table
+    seen: list[_Seen]
+
+
 class LiveSql:
     """Answers questions. Opening a database costs 30 ms, so one is kept, with its views as they were.
 
@@ -45,19 +51,38 @@ class LiveSql:
         self._db: duckdb.DuckDBPyConnection | None = None
         self._idle: list[_Session] = []
 
-    def query(self, runs: Sequence[Run], sql: str) -> pa.Table:
+    def query(self, runs: Sequence[Run], sql: str, max_age_s: float = 0.0) -> pa.Table:
         """The answer to one statement over some runs.
 
         The rows of each run are those after one commit: a segment that is made meanwhile neither
         hides rows nor doubles them.
 
+        Args:
+            runs: whose rows are seen.
+            sql: the statement.
+            max_age_s: how old the commit may be at most; with 0 it is the last one.
+
         Raises:
             BadUsage: the statement fails; DuckDB's message is in it.
         """
+        return self._ask(runs, sql, max_age_s).rows
+
+    def query_at(self, run: Run, sql: str) -> tuple[pa.Table, HotNews]:
+        """The answer to one statement over one run, and the place that its rows go up to.
+
+        Raises:
+            BadUsage: the statement fails, or asks for no event table.
+        """
+        answer = self._ask([run], sql, 0.0)
+        if not answer.seen:
+            raise BadUsage("the statement asks for no event table", where="sql")
+        return answer.rows, HotNews(answer.seen[0].snapshot, run)
+
+    def _ask(self, runs: Sequence[Run], sql: str, max_age_s: float) -> _Answer:
         session = self._take()
         try:
             if session.is_clean(sql):
-                return session.answer(runs, sql)
+                return session.answer(runs, sql, max_age_s)
         except BadUsage as error:
             if isinstance(error.__cause__, _FATAL):  # nothing works in this database any more
                 self._forget()
@@ -65,7 +90,7 @@ class LiveSql:
         finally:
             self._give(session)
         with duckdb.connect(config=_CONFIG) as db:
-            return _Session(db).answer(runs, sql)
+            return _Session(db).answer(runs, sql, max_age_s)
 
     def close(self) -> None:
         """Let go of the database; a question that is being answered goes on to its end."""
@@ -112,11 +137,11 @@ class _Session:
         select = len(statements) == 1 and statements[0].type == duckdb.StatementType.SELECT
         return select and not _CATALOG.search(sql)
 
-    def answer(self, runs: Sequence[Run], sql: str) -> pa.Table:
+    def answer(self, runs: Sequence[Run], sql: str, max_age_s: float) -> _Answer:
         """See LiveSql.query."""
         for left in reversed(range(_TRIES)):
             try:
-                return self._answer(runs, sql)
+                return self._answer(runs, sql, max_age_s if left == _TRIES - 1 else 0.0)
             except (duckdb.Error, AttributeError) as error:
                 gone = isinstance(error, duckdb.IOException)  # segments were merged meanwhile
                 if left and (gone or _ALTERED in str(error)):
@@ -125,11 +150,12 @@ class _Session:
                 raise BadUsage(f"the statement fails: {error}", where="sql") from error
         raise AssertionError
 
-    def _answer(self, runs: Sequence[Run], sql: str) -> pa.Table:
+    def _answer(self, runs: Sequence[Run], sql: str, max_age_s: float) -> _Answer:
         wanted = set(re.findall(r"\w+", sql.lower()))
         views = needed(_VIEWS, [name for name in wanted if name in _VIEWS])
         events = {view.name for view in views if view.name in EVENT_TABLES}
-        seen = [_Seen(run, run.rows.snapshot(events)) for run in runs] if events else []
+        asked = runs if events else ()
+        seen = [_Seen(run, run.rows.snapshot(events, max_age_s)) for run in asked]
         hot: list[str] = []
         try:
             for view in views:
@@ -140,7 +166,7 @@ class _Session:
                 if self._made.get(view.name) != text:
                     self._db.execute(text)
                     self._made[view.name] = text
-            return self._db.sql(sql).to_arrow_table()
+            return _Answer(self._db.sql(sql).to_arrow_table(), seen)
         finally:
             for name in hot:  # or the rows would stay in memory until somebody asks again
                 self._db.unregister(f"_hot_{name}")

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cascade_runtime.vocabulary.events import CollectiveDone, Collectives, Record
+from collector.hot.scanned import Completions, paired
 from collector.schema.arrow import arrow_schema
 from collector.wire.batch import Scan
 from collector.wire.scan import decode_some
@@ -21,15 +22,14 @@ _DONE_COLUMNS = ("done_seq", "start_ns", "complete_ns", "completed", "payload_di
 _FIRST_DONE = 4
 """Field of a completion that the first of those is; before it stand run, rank, incarnation, seq."""
 
-_MAX_SEQ = 1 << 40
-
 
 class Raw(NamedTuple):
-    """A batch as it came, what the scan found in it, and how many rows it has."""
+    """A batch as it came, what the scan found in it, how many rows it has, what it completes."""
 
     body: bytes
     scan: Scan
     num_rows: int
+    completions: Completions | None = None
 
 
 class Converted(NamedTuple):
@@ -56,7 +56,9 @@ class _All(NamedTuple):
     kinds: Ints
     starts: Ints
     ends: Ints
-    keys: Ints
+    rank: Ints
+    incarnation: Ints
+    seq: Ints
     opens: np.ndarray
 
 
@@ -72,18 +74,17 @@ def convert(batches: Sequence[Raw]) -> Converted:
                 tables[name] = table_of(name, every.data, every.starts[mine])
     opened = np.flatnonzero(every.opens)
     done = np.flatnonzero(every.kinds == _DONE)
-    _, here, there = np.intersect1d(
-        every.keys[opened], every.keys[done], assume_unique=True, return_indices=True
-    )
+    of_opened, of_done, _ = paired(every.rank, every.incarnation, every.seq, opened, done)
+    here = np.flatnonzero(of_opened >= 0)
     if len(here):
-        rows = _complete(every, opened[here], done[there])
+        rows = _complete(every, opened[here], done[of_opened[here]])
         known = [tables["collectives"]] if "collectives" in tables else []
         tables["collectives"] = pa.concat_tables([*known, rows])
     return Converted(
         tables,
         [record for batch in batches for record in batch.scan.rare],
-        cast("list[Collectives]", _records(every, np.delete(opened, here))),
-        cast("list[CollectiveDone]", _records(every, np.delete(done, there))),
+        cast("list[Collectives]", _records(every, opened[of_opened < 0])),
+        cast("list[CollectiveDone]", _records(every, done[of_done < 0])),
     )
 
 
@@ -100,23 +101,11 @@ def _joined(batches: Sequence[Raw]) -> _All:
         np.concatenate([scan.kinds for scan in scans]),
         np.concatenate(starts),
         np.concatenate(ends),
-        _keys(scans),
+        np.concatenate([scan.rank for scan in scans]),
+        np.concatenate([scan.incarnation for scan in scans]),
+        np.concatenate([scan.seq for scan in scans]),
         np.concatenate([scan.opens for scan in scans]),
     )
-
-
-def _keys(scans: Sequence[Scan]) -> Ints:
-    """A number for each record that is equal where actor and seq are."""
-    rank, incarnation, seq = (
-        np.concatenate([getattr(scan, name) for scan in scans])
-        for name in ("rank", "incarnation", "seq")
-    )
-    _, actor = np.unique(rank << 31 | incarnation, return_inverse=True)
-    if len(seq) and int(seq.max()) < _MAX_SEQ and int(actor.max()) < 1 << 22:
-        packed: Ints = actor.astype(np.int64) << 40 | seq
-        return packed
-    _, key = np.unique(np.stack([actor, seq]), axis=1, return_inverse=True)
-    return key.astype(np.int64).reshape(-1)
 
 
 def _complete(every: _All, opened: Ints, done: Ints) -> pa.Table:
@@ -141,5 +130,4 @@ def _complete(every: _All, opened: Ints, done: Ints) -> pa.Table:
 
 
 def _records(every: _All, places: Ints) -> list[Record]:
-    places = np.sort(places)
     return decode_some(every.body, every.starts[places], every.ends[places])

@@ -70,7 +70,7 @@ class RunFiles:
 
     def write_tail(self, table: str, chunks: Sequence[pa.Table], commit: int) -> None:
         """Put the newest rows of a table into its tail, in place of the old one."""
-        self._write(self.folder(table) / TAIL, pa.concat_tables(chunks), commit)
+        self._write_soon_gone(self.folder(table) / TAIL, pa.concat_tables(chunks), commit)
 
     def write_segment(
         self, table: str, chunks: Sequence[pa.Table], commit: int, sealed: Callable[[str], None]
@@ -105,7 +105,7 @@ class RunFiles:
         """Put the open collectives into their file, in place of the old ones."""
         file = self.folder("collectives") / OPEN
         if rows.num_rows or file.exists():
-            self._write(file, rows, commit)
+            self._write_soon_gone(file, rows, commit)
 
     def write_orphans(self, orphans: Sequence[CollectiveDone]) -> None:
         """Keep completions whose row never came where readers join them: in the trace's spool."""
@@ -122,6 +122,10 @@ class RunFiles:
 
     def _write(self, file: Path, rows: pa.Table, commit: int) -> None:
         write_parquet(file, rows, {_COMMIT: _checked_number(commit)})
+
+    def _write_soon_gone(self, file: Path, rows: pa.Table, commit: int) -> None:
+        """A file that another one replaces in a moment."""
+        write_parquet(file, rows, {_COMMIT: _checked_number(commit)}, compression="lz4")
 
     # ---- finding ---------------------------------------------------------------------------------
 

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from collector.wire.batch import Scan
-from collector.wire.scan_plan import DONE, NUMBER
+from collector.wire.pairs_native import pair_places
+from collector.wire.scan_plan import DONE, NUMBER, Ints
 
 _DONE = NUMBER[DONE]
 
@@ -20,15 +21,24 @@ PlaceKey = tuple[int, int, int]
 
 
 class Completions(NamedTuple):
-    """The completions of a batch.
+    """What the completions of a batch belong to.
 
     Attributes:
-        all: of every one, the row that it completes.
-        before: of those, the rows that were not entered in this batch before them.
+        here: places of the rows that they complete in this batch, int64[3, completions].
+        before: the others' rows, which were entered earlier.
+        left_open: rows that are entered here and not completed.
+        is_twice: whether two are of one row that is entered here.
     """
 
-    all: list[PlaceKey]
+    here: Ints
     before: list[PlaceKey]
+    left_open: list[PlaceKey]
+    is_twice: bool
+
+    @property
+    def num(self) -> int:
+        """How many there are."""
+        return int(self.here.shape[1]) + len(self.before)
 
 
 def new_stretches(scan: Scan) -> list[Stretch] | None:
@@ -75,28 +85,41 @@ def actors_of_each(scan: Scan, nums: Sequence[int]) -> list[list[tuple[int, int]
 
 def scan_completions(scan: Scan) -> Completions:
     """The completions, and which of them need a row that came earlier."""
-    done = _places(scan, np.flatnonzero(scan.kinds == _DONE))
-    if not done:
-        return Completions([], [])
-    waiting = set(_places(scan, np.flatnonzero(scan.opens)))
-    before = []
-    for key in done:
-        if key in waiting:
-            waiting.remove(key)
-        else:
-            before.append(key)
-    return Completions(done, before)
+    opened, done = np.flatnonzero(scan.opens), np.flatnonzero(scan.kinds == _DONE)
+    of_opened, of_done, is_twice = paired(scan.rank, scan.incarnation, scan.seq, opened, done)
+    here = done[of_done >= 0]
+    return Completions(
+        np.stack([scan.rank[here], scan.incarnation[here], scan.seq[here]]),
+        _places(scan, done[of_done < 0]),
+        _places(scan, opened[of_opened < 0]),
+        is_twice,
+    )
 
 
-def open_places(scan: Scan) -> tuple[list[PlaceKey], list[PlaceKey]]:
-    """(rows that this batch leaves open, rows of earlier batches that it completes)."""
-    done = _places(scan, np.flatnonzero(scan.kinds == _DONE))
-    entered = _places(scan, np.flatnonzero(scan.opens))
-    mine = set(entered)
-    completed = set(done)
-    return [k for k in entered if k not in completed], [k for k in done if k not in mine]
+def paired(
+    rank: Ints, incarnation: Ints, seq: Ints, opened: Ints, done: Ints
+) -> tuple[Ints, Ints, bool]:
+    """Join the completions among records to the collectives among them.
+
+    Args:
+        rank, incarnation, seq: of each record.
+        opened: the records that are entered collectives, each at another place.
+        done: those that are completions.
+
+    Returns:
+        For each of ``opened`` its place in ``done``, for each of ``done`` its place in ``opened`` (-1
+        where there is none), and whether a collective is completed twice.
+    """
+    of_opened, of_done = np.full(len(opened), -1, np.int64), np.full(len(done), -1, np.int64)
+    if not len(opened) or not len(done):
+        return of_opened, of_done, False
+    heads = np.full(1 << (2 * len(opened)).bit_length(), -1, np.int64)
+    is_twice = pair_places(rank, incarnation, seq, opened, done, heads, of_opened, of_done)
+    return of_opened, of_done, bool(is_twice)
 
 
 def _places(scan: Scan, at: np.ndarray) -> list[PlaceKey]:
+    if not len(at):
+        return []
     columns = (scan.rank[at], scan.incarnation[at], scan.seq[at])
     return list(zip(*(column.tolist() for column in columns), strict=True))

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cascade_runtime.vocabulary.events import CollectiveDone, Record
+from collector.hot.scanned import Completions
 from collector.hot.spans import Spans
 from collector.wire.arrow_body import encode_arrow
 from collector.wire.batch import ARROW, MSGPACK, Batch, Scan
@@ -44,6 +45,7 @@ class Part(NamedTuple):
         actors: the (rank, incarnation) pairs that it names, duplicates included.
         num_done: completions among ``num_rows``; they take no seq.
         scan: of the body, where the records were not made.
+        completions: of the scan.
     """
 
     run_id: str
@@ -56,6 +58,7 @@ class Part(NamedTuple):
     actors: list[tuple[int, int]]
     num_done: int = 0
     scan: Scan | None = None
+    completions: Completions | None = None
 
 
 def sift(batch: Batch, spans_of: SpansOf, wants_done: WantsDone) -> list[Part]:

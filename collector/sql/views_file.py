@@ -138,8 +138,10 @@ def _publish(file: Path, statements: list[str]) -> None:
                 f"ATTACH {quoted(str(fresh))} AS fresh (STORAGE_VERSION {quoted(STORAGE_VERSION)})"
             )
             db.execute("USE fresh")
+            db.execute("BEGIN")  # or each of the seventy is written and synced by itself
             for statement in statements:
                 db.execute(statement)
+            db.execute("COMMIT")
             db.execute("USE memory")
             db.execute("DETACH fresh")  # checkpoints: all of it is in the one file then
         fresh.replace(file)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
+import pyarrow as pa
 
 from cascade_runtime.vocabulary.errors import CascadeError
 from cascade_runtime.vocabulary.trace_meta import TraceMeta
@@ -115,6 +118,26 @@ class NoSuchRun(CascadeError):
     """There is no run of that id (HTTP 404)."""
 
 
+class News(Protocol):
+    """A run's newest rows as they were after one commit: whoever keeps what he read goes on with these.
+
+    Rows of a table come in an order that stays: a place is good for as long as its store is open.
+    """
+
+    @property
+    def place(self) -> dict[str, int]:
+        """By table, how far its rows go. Collectives count when they completed, or never will."""
+        ...
+
+    def after(self, place: Mapping[str, int], table: str) -> list[pa.Table] | None:
+        """A table's rows beyond a place, each once, in parts; None where some are in files alone."""
+        ...
+
+    def open(self) -> pa.Table:
+        """Every collective that has not completed."""
+        ...
+
+
 class EventStore(Protocol):
     """Keeps the rows of runs. Safe to call from several threads."""
 
@@ -174,7 +197,14 @@ class EventStore(Protocol):
         """
         ...
 
-    def query(self, sql: str, run_id: str | None = None, *, background: bool = False) -> Any:
+    def query(
+        self,
+        sql: str,
+        run_id: str | None = None,
+        *,
+        background: bool = False,
+        max_age_s: float = 0.0,
+    ) -> Any:
         """Trusted SQL over hot and sealed rows as of now: a pyarrow.Table.
 
         For our own pages; a stranger's SQL goes to collector.sql.
@@ -183,9 +213,31 @@ class EventStore(Protocol):
             sql: one statement.
             run_id: the run that it is about; every run when not given.
             background: nobody waits for the answer, so rows that come in do not give way to it.
+            max_age_s: rows that were stored in the last so many seconds may be missing, each
+                run's up to one commit; with 0 every row that was acknowledged is seen.
 
         Raises:
             NoSuchRun; BadUsage: the statement fails.
+        """
+        ...
+
+    def question(self) -> AbstractContextManager[None]:
+        """Around work on an answer that somebody waits for: what comes in gives way, but not for long."""
+        ...
+
+    def query_at(self, sql: str, run_id: str, *, background: bool = False) -> tuple[pa.Table, News]:
+        """The answer as of now, and the news as of the very commit that it sees.
+
+        Raises:
+            NoSuchRun; BadUsage: the statement fails, or asks for no event table.
+        """
+        ...
+
+    def news(self, run_id: str) -> News:
+        """The run's newest rows as of now.
+
+        Raises:
+            NoSuchRun.
         """
         ...
 

@@ -21,6 +21,7 @@ from collector.hot.catalog import Catalog
 from collector.hot.converter import Converter
 from collector.hot.journal import Journal, open_journal
 from collector.hot.live_query import LiveSql
+from collector.hot.news import HotNews
 from collector.hot.options import StoreOptions
 from collector.hot.publisher import Publisher
 from collector.hot.run import Run
@@ -169,12 +170,38 @@ class EmbeddedStore:
         """See EventStore."""
         return not self._catalog.find(run_id).has_news
 
-    def query(self, sql: str, run_id: str | None = None, *, background: bool = False) -> pa.Table:
+    def query(
+        self,
+        sql: str,
+        run_id: str | None = None,
+        *,
+        background: bool = False,
+        max_age_s: float = 0.0,
+    ) -> pa.Table:
         """See EventStore."""
         self._check_open()
         runs = self._catalog.all() if run_id is None else [self._catalog.find(run_id)]
         with self._asking.reading() if background else self._asking.question():
-            return self._live_sql.query(runs, sql)
+            return self._live_sql.query(runs, sql, max_age_s)
+
+    def question(self) -> contextlib.AbstractContextManager[None]:
+        """See EventStore."""
+        return self._asking.question()
+
+    def query_at(
+        self, sql: str, run_id: str, *, background: bool = False
+    ) -> tuple[pa.Table, HotNews]:
+        """See EventStore."""
+        self._check_open()
+        with self._asking.reading() if background else self._asking.question():
+            return self._live_sql.query_at(self._catalog.find(run_id), sql)
+
+    def news(self, run_id: str) -> HotNews:
+        """See EventStore."""
+        self._check_open()
+        run = self._catalog.find(run_id)
+        with self._asking.question():
+            return HotNews(run.rows.follow(), run)
 
     def publish(self, run_id: str | None = None) -> None:
         """See EventStore."""

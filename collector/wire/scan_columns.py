@@ -2,14 +2,40 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from collector.schema.arrow import arrow_schema, arrow_type
 from collector.wire.msgpack_native import fields_of, gather, gather_dots
 from collector.wire.scan_plan import BOOL, DOTS, FLOAT, INT, NUMBER, PLAN, Ints
+
+_SCRATCH_CELLS = 1 << 20
+
+
+class _Scratch(threading.local):
+    """Room for the cells of one kind, a thread's own: fresh memory costs as much as filling it."""
+
+    def __init__(self) -> None:
+        self._numbers = np.empty((2, 0), np.int64)
+        self._known = np.empty(0, np.uint8)
+
+    def take(self, num_fields: int, num_rows: int) -> tuple[Ints, Ints, npt.NDArray[np.uint8]]:
+        """Cells, sizes and flags for so many fields and rows, with anything in them."""
+        num, shape = num_fields * num_rows, (num_fields, num_rows)
+        if num > _SCRATCH_CELLS:  # not to be kept
+            numbers, known = np.empty((2, num), np.int64), np.empty(num, np.uint8)
+        else:
+            if num > len(self._known):
+                self._numbers, self._known = np.empty((2, num), np.int64), np.empty(num, np.uint8)
+            numbers, known = self._numbers[:, :num], self._known[:num]
+        return numbers[0].reshape(shape), numbers[1].reshape(shape), known.reshape(shape)
+
+
+_scratch = _Scratch()
 
 
 def table_of(name: str, data: np.ndarray, starts: Ints) -> pa.Table:
@@ -29,9 +55,8 @@ def columns_of(
     name: str, data: np.ndarray, starts: Ints, first: int, types: list[pa.DataType]
 ) -> list[pa.Array]:
     """The fields from ``first`` on of records of one kind, as arrays of ``types``."""
-    kind, shape = NUMBER[name], (len(types), len(starts))
-    cells, sizes = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-    known = np.zeros(shape, np.uint8)
+    kind = NUMBER[name]
+    cells, sizes, known = _scratch.take(len(types), len(starts))
     fields_of(data, starts, first, first + len(types), cells, sizes, known)
     return [
         _column(int(PLAN.code[kind, first + f]), dtype, data, cells[f], sizes[f], known[f])

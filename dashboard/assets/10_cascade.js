@@ -15,7 +15,9 @@ const Cascade = (() => {
     if (given.text !== undefined && given.text !== null) node.textContent = String(given.text);
     for (const [name, value] of Object.entries(given.attrs || {})) {
       if (/^on/i.test(name) || name === "style") throw new TypeError(`Cascade.el: no ${name} attribute`);
-      if (value === true) node.setAttribute(name, "");
+      // aria-* are words, true and false among them; other attributes are there or not.
+      if (typeof value === "boolean" && name.startsWith("aria-")) node.setAttribute(name, String(value));
+      else if (value === true) node.setAttribute(name, "");
       else if (value !== false && value !== null && value !== undefined) node.setAttribute(name, String(value));
     }
     for (const [name, listener] of Object.entries(given.on || {})) node.addEventListener(name, listener);

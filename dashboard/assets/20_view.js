@@ -23,7 +23,7 @@
  *   window(a, b)  cursor(t)  hover(hover)  select(sel)  story(story)  pulse(pulse)  problem(problem)
  *   mode({follow, playing, speed, skipQuiet})  theme(theme)  clock(clockMode)  area(area)  flags(flags)
  *   lanes(lanes)  sort(sort)  filter(filter)  group(group)  step(step)
- * and then change(keys) with the names of the fields.
+ * and then change(keys) with the names of the fields. The timeline emits drawn(sharp) after each frame.
  */
 "use strict";
 

@@ -113,9 +113,18 @@ Cascade.seek = (() => {
     if (first) select(view, `violation:${first.id}`, { show: true });
     else if (worst) {
       select(view, incidentSel(worst));
-      view.seek(worst.at_ns);
+      view.seek(worst.kind === "wait" ? begin(story, view.group) : worst.at_ns);
       view.show(worst.a_ns ?? worst.at_ns, worst.b_ns ?? worst.at_ns);
-    } else view.whole();
+    } else {
+      view.whole();
+      view.seek(begin(story, view.group));
+    }
+  }
+
+  /** From when on every rank is there: before that the state at the cursor has nothing to say. */
+  function begin({ regimes }, group) {
+    const starts = [...Cascade.rankRanges(regimes, group).values()].map(([first]) => regimes.start_ns[first]);
+    return starts.reduce((last, at) => Math.max(last, at), 0);
   }
 
   return { find, moments, transition, walkSel, incidentSel, select, step, open };

@@ -1,6 +1,7 @@
 /* Cascade.watch(source, view): asks the source and keeps view.story, view.pulse and view.problem right.
  *
- * Live: the pulse 4 times a second, the story when its version changed. A hidden page asks nothing.
+ * Live: pulse and story 4 times a second; when there is something new, the story is waited for at the server and
+ * asked for again at once. A hidden page asks nothing.
  * Ended: now and then while something is still being worked out, then never again. Offline: once.
  * One watcher per view: a second call gives the first one back.
  */
@@ -8,10 +9,14 @@
 
 Cascade.watch = (() => {
   const PULSE_MS = 250;
+  const AT_ONCE_MS = 50;
+  const GROWING = ["live", "waiting"];
   const SETTLING_MS = 1500;
   const BUILDING_MS = 400;
   const SLOWEST_RETRY_MS = 2000;
   const watchers = new WeakMap();
+
+  const place = ({ a, b, t, sel, step }) => JSON.stringify([a, b, t, sel, step]);
 
   class Watcher {
     constructor(source, view, offline) {
@@ -57,19 +62,27 @@ Cascade.watch = (() => {
     /** One round of questions; how long to wait for the next, or null for never. */
     async look() {
       const { view, source } = this;
-      const pulse = this.offline ? null : await source.pulse();
-      if (this.stopped) return null;
       const first = view.story === null;
-      if (first && pulse && pulse.is_told === false) throw new Cascade.Problem("building", this.patience(pulse));
-      if (first || !pulse || pulse.version !== view.story.version) {
-        const story = await source.story();
+      const grows = !first && Boolean(view.pulse) && GROWING.includes(view.pulse.state);
+      // Both at once: under load each question costs a wait, and the story's holds the next mark.
+      const question = first ? { soon: true } : grows ? {} : null;
+      const [pulse, early] = this.offline ? [null, null] : await Promise.all([source.pulse(), question && source.story(question)]);
+      if (this.stopped) return null;
+      if (first && !early && pulse && pulse.is_told === false) throw new Cascade.Problem("building", this.patience(pulse));
+      let next = PULSE_MS;
+      if (early || first || !pulse || pulse.version !== view.story.version) {
+        const story = early || (await source.story());
         if (this.stopped) return null;
-        if (story !== view.story) this.take(story, first);
+        if (story !== view.story) {
+          this.take(story, first);
+          next = AT_ONCE_MS; // the next one is waited for at the server, which tells it when it can
+        }
       }
       if (!pulse) return null;
       if (pulse.t1_ns > view.t1 || view.follow) view.advance(Math.max(pulse.t1_ns, view.story.t1_ns));
       view.set({ pulse });
-      if (pulse.state === "live" || pulse.state === "waiting") return PULSE_MS;
+      if (GROWING.includes(pulse.state)) return next;
+      if (early && pulse.version !== view.story.version) return AT_ONCE_MS; // that story may be of before the end
       if (view.follow) view.set({ follow: false });
       const verdict = view.story.verdict.state;
       return pulse.building || verdict === "judging" || view.story.run.state === "live" ? SETTLING_MS : null;
@@ -79,11 +92,14 @@ Cascade.watch = (() => {
       const { view } = this;
       const groups = story.groups.includes(view.group) || !story.groups.length ? {} : { group: story.groups[0] };
       view.set({ story, ...groups });
-      if (!first) return;
-      if (view.given) {
+      if (first && view.given) {
         view.set({ t1: Math.max(story.t1_ns, 1) });
         view.given(view);
-      } else Cascade.seek.open(view);
+      } else if (first || this.opened === place(view)) {
+        // Opened before the analysis was through, and nobody has moved since: it may have found a violation.
+        Cascade.seek.open(view);
+        this.opened = story.verdict.state === "judging" && story.run.state !== "live" ? place(view) : null;
+      }
     }
 
     failed(error) {

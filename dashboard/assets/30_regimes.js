@@ -4,14 +4,23 @@
  */
 "use strict";
 
+/** Where a moment lies, in pixels from a. What ends where a pixel does shall not reach into the next one: the
+ * product is off by some 1e-12 at most, and a hundred times that counts as the border itself. */
+Cascade.pixelAt = (t, a, scale) => {
+  const x = (t - a) * scale;
+  const border = Math.round(x);
+  return Math.abs(x - border) < 1e-10 ? border : x;
+};
+
 /** regimePixels(regimes, rows, group, a, b, w): pure.
- * regimes: the story's columns, sorted by (group, rank, start). rows: a rank each, or a list of ranks.
+ * regimes: the story's columns, as a list each or as 24_story.js makes them, sorted by (group, rank, start). rows: a rank each, or a list of ranks.
  * Gives arrays of rows x w, row by row: share[0..2] (part of the covered time in STRONG, CAUSAL,
  * EVENTUAL: sums to 1 where covered > 0), covered (part of the pixel's time with a row), body (regime
  * with the largest share, the worse one on a tie) and worst (worst regime present for more than 0 ns);
  * 255 where nobody was. */
 Cascade.regimePixels = (() => {
   const NOBODY = 255;
+  const { pixelAt } = Cascade;
 
   function regimePixels(regimes, rows, group, a, b, w) {
     const size = rows.length * w;
@@ -24,28 +33,40 @@ Cascade.regimePixels = (() => {
     rows.forEach((row, r) => {
       const ranks = Array.isArray(row) ? row : [row];
       for (const rank of ranks) {
-        Cascade.eachInterval(regimes, ranges.get(rank), a, b, w, (regime, from, to) => {
-          add(share[regime], whole[regime], r * w, w, from, to);
-        });
+        const range = ranges.get(rank);
+        if (range) add(regimes, range, a, b, w, share, whole, r * w);
       }
       settle({ share, whole, covered, body, worst }, r * w, w, ranks.length);
     });
     return { share, covered, body, worst, w, num_rows: rows.length };
   }
 
-  /** from, to in pixels. Parts of pixels are added where they are; whole ones as a step up and a step
-   * down, summed up once per row however many ranks it has. */
-  function add(parts, whole, at, w, from, to) {
-    const first = Math.min(Math.floor(from), w - 1);
-    const last = Math.min(Math.floor(to), w - 1);
-    if (first === last) {
-      parts[at + first] += to - from;
-      return;
+  /** The intervals of one rank. Parts of pixels are added where they are; whole ones as a step up and a
+   * step down, summed up once per row however many ranks it has. */
+  function add(regimes, range, a, b, w, share, whole, at) {
+    const { start_ns, end_ns, regime } = regimes;
+    const scale = w / (b - a);
+    const end = range[1];
+    for (let i = Cascade.firstInterval(regimes, range, a); i < end; i += 1) {
+      const low = start_ns[i];
+      const high = end_ns[i];
+      if (low >= b) break;
+      const from = low > a ? pixelAt(low, a, scale) : 0;
+      // A moment is never lost by rounding; what lies before the window, or is no time at all, is none.
+      const to = Math.min(w, Math.max(pixelAt(high < b ? high : b, a, scale), from + 1e-9));
+      if (high <= low || high <= a || to <= from) continue;
+      const parts = share[regime[i]];
+      const first = Math.min(Math.floor(from), w - 1);
+      const last = Math.min(Math.floor(to), w - 1);
+      if (first === last) {
+        parts[at + first] += to - from;
+        continue;
+      }
+      parts[at + first] += first + 1 - from;
+      whole[regime[i]][first + 1] += 1;
+      whole[regime[i]][last] -= 1;
+      parts[at + last] += to - last;
     }
-    parts[at + first] += first + 1 - from;
-    whole[first + 1] += 1;
-    whole[last] -= 1;
-    parts[at + last] += to - last;
   }
 
   /** Turns pixel-times of a row into shares of the covered time. */
@@ -78,6 +99,7 @@ Cascade.regimePixels = (() => {
  * the pixel's time has a row (what was there still shows in worst). */
 Cascade.regimeBodies = (() => {
   const NOBODY = 255;
+  const { pixelAt } = Cascade;
 
   function regimeBodies(regimes, rows, group, a, b, w) {
     const body = new Uint8Array(rows.length * w).fill(NOBODY);
@@ -94,57 +116,65 @@ Cascade.regimeBodies = (() => {
 
   /** False when two intervals overlap (two lives of a rank at once): then it takes the exact way. */
   function oneRank(regimes, range, a, b, w, body, worst, at) {
-    const time = [0, 0, 0]; // of the pixel that several intervals share
-    let open = -1;
-    let end = -Infinity;
-    let apart = true;
-    const close = () => {
-      if (open < 0) return;
-      const [s, c, e] = time;
-      if (s + c + e > 0) {
-        worst[at + open] = e > 0 ? 2 : c > 0 ? 1 : 0;
-        if (s + c + e >= 0.5) body[at + open] = e >= c && e >= s ? 2 : c >= s ? 1 : 0;
+    if (!range) return true;
+    const { start_ns, end_ns, regime } = regimes;
+    const scale = w / (b - a);
+    let open = -1; // the pixel that several intervals share, and the time of each regime in it
+    let s = 0;
+    let c = 0;
+    let e = 0;
+    let before = -Infinity;
+    for (let i = Cascade.firstInterval(regimes, range, a); i < range[1]; i += 1) {
+      const low = start_ns[i];
+      const high = end_ns[i];
+      const code = regime[i];
+      if (low >= b) break;
+      let from = low > a ? pixelAt(low, a, scale) : 0;
+      const to = Math.min(w, Math.max(pixelAt(high < b ? high : b, a, scale), from + 1e-9));
+      if (high <= low || high <= a || to <= from) continue;
+      if (from < before - 1e-6) {
+        body.fill(NOBODY, at, at + w);
+        worst.fill(NOBODY, at, at + w);
+        return false;
       }
-      time.fill(0);
-      open = -1;
-    };
-    const part = (pixel, regime, length) => {
-      if (pixel !== open) close();
-      open = pixel;
-      time[regime] += length;
-    };
-    Cascade.eachInterval(regimes, range, a, b, w, (regime, from, to) => {
-      if (from < end - 1e-6) apart = false;
-      end = to;
-      const first = Math.min(Math.floor(from), w - 1);
+      before = to;
       const last = Math.min(Math.floor(to), w - 1);
-      if (first === last) {
-        part(first, regime, to - from);
-        return;
+      // The pixel in which it begins, those that it fills, the pixel in which it ends.
+      for (let pixel = Math.min(Math.floor(from), w - 1); ; ) {
+        if (pixel !== open) {
+          close(body, worst, at + open, s, c, e);
+          s = c = e = 0;
+          open = pixel;
+        }
+        const length = (pixel === last ? to : pixel + 1) - from;
+        if (code === 0) s += length;
+        else if (code === 1) c += length;
+        else e += length;
+        if (pixel === last) break;
+        if (last > pixel + 1) {
+          body.fill(code, at + pixel + 1, at + last);
+          worst.fill(code, at + pixel + 1, at + last);
+        }
+        if (to <= last) break;
+        pixel = last;
+        from = last;
       }
-      part(first, regime, first + 1 - from);
-      if (last > first + 1) {
-        body.fill(regime, at + first + 1, at + last);
-        worst.fill(regime, at + first + 1, at + last);
-      }
-      if (to > last) part(last, regime, to - last);
-    });
-    close();
-    if (!apart) {
-      body.fill(NOBODY, at, at + w);
-      worst.fill(NOBODY, at, at + w);
     }
-    return apart;
+    close(body, worst, at + open, s, c, e);
+    return true;
+  }
+
+  function close(body, worst, p, s, c, e) {
+    if (s + c + e <= 0) return;
+    worst[p] = e > 0 ? 2 : c > 0 ? 1 : 0;
+    if (s + c + e >= 0.5) body[p] = e >= c && e >= s ? 2 : c >= s ? 1 : 0;
   }
 
   return regimeBodies;
 })();
 
-/** Calls each(regime, from, to) for the intervals of one rank in [a, b], from and to in pixels of w. */
-Cascade.eachInterval = (regimes, range, a, b, w, each) => {
-  if (!range) return;
-  const { start_ns, end_ns, regime } = regimes;
-  const scale = w / (b - a);
+/** The first interval of a rank's range that may reach into a window which begins at a. */
+Cascade.firstInterval = ({ start_ns, end_ns }, range, a) => {
   let [low, high] = range;
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -154,32 +184,40 @@ Cascade.eachInterval = (regimes, range, a, b, w, each) => {
   // Sorted by start and hardly overlapping: step back over those that still reach into the window.
   let first = Math.max(range[0], low - 1);
   while (first > range[0] && end_ns[first - 1] > a) first -= 1;
-  for (let i = first; i < range[1] && start_ns[i] < b; i += 1) {
-    const start = start_ns[i] > a ? start_ns[i] : a;
-    const end = end_ns[i] < b ? end_ns[i] : b;
-    if (end <= start) continue;
-    const from = (start - a) * scale;
-    const to = Math.min(w, Math.max((end - a) * scale, from + 1e-9)); // never lost by rounding
-    if (to > from) each(regime[i], from, to);
-  }
+  return first;
 };
 
 /** Map of rank -> [begin, end) in the regime columns, for one group; kept per story and group. */
 Cascade.rankRanges = (() => {
   const kept = new WeakMap();
-  return (regimes, group) => {
+
+  /** each(group, rank, begin, end) of stretches of one rank in one group. */
+  function stretches({ rank, group, groups, chains, start_ns }, each) {
+    if (chains) {
+      chains.first.forEach((begin, c) => {
+        each(groups[chains.group[c]], chains.rank[c], begin, chains.first[c + 1] ?? start_ns.length);
+      });
+      return;
+    }
+    for (let i = 0; i < rank.length;) {
+      const begin = i;
+      while (i < rank.length && rank[i] === rank[begin] && group[i] === group[begin]) i += 1;
+      each(group[begin], rank[begin], begin, i);
+    }
+  }
+
+  return (regimes, wanted) => {
     if (!kept.has(regimes)) kept.set(regimes, new Map());
     const groups = kept.get(regimes);
-    if (groups.has(group)) return groups.get(group);
+    if (groups.has(wanted)) return groups.get(wanted);
     const ranges = new Map();
-    const { rank } = regimes;
-    for (let i = 0; i < rank.length; i += 1) {
-      if (regimes.group[i] !== group) continue;
-      const range = ranges.get(rank[i]);
-      if (range) range[1] = i + 1;
-      else ranges.set(rank[i], [i, i + 1]);
-    }
-    groups.set(group, ranges);
+    stretches(regimes, (group, rank, begin, end) => {
+      if (group !== wanted) return;
+      const range = ranges.get(rank);
+      if (range) range[1] = end;
+      else ranges.set(rank, [begin, end]);
+    });
+    groups.set(wanted, ranges);
     return ranges;
   };
 })();

@@ -58,6 +58,7 @@ Cascade.lookup = (() => {
         this.lives.get(actor.rank).push(actor);
         this.hosts.set(actor.rank, actor.host || "");
       }
+      for (const lives of this.lives.values()) lives.sort((x, y) => x.first_ns - y.first_ns);
       this.num_violations = new Map();
       for (const one of story.violations) {
         this.num_violations.set(one.rank, (this.num_violations.get(one.rank) || 0) + 1);

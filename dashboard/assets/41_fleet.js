@@ -44,7 +44,7 @@ Cascade.lanes.FleetLane = class FleetLane extends Cascade.lanes.Lane {
     const pixels = timeline.fleetPixels();
     context.fillStyle = tokens.none;
     context.fillRect(left, y, plotWidth, height);
-    if (!story.regimes.rank.length) {
+    if (!story.regimes.start_ns.length) {
       this.ground(context, y, height);
       this.words(context, y, height, "no regime was recorded in this run");
       return;

@@ -76,10 +76,11 @@ Cascade.lanes.WaitLane = class WaitLane extends Cascade.lanes.RowsLane {
     const { cols } = layer;
     const picture = Cascade.lanes.Picture.like(kept && kept.picture, cols, rows.length);
     const place = new Map(layer.rows.map((rank, i) => [rank, i]));
-    rows.forEach((row, r) => {
-      const values = this.rowValues(layer, row.ranks.map((rank) => place.get(rank)).filter((i) => i !== undefined));
-      for (let p = 0; p < cols; p += 1) picture.words[r * cols + p] = ramp[values[p]];
-    });
+    const { words } = picture;
+    for (let r = 0; r < rows.length; r += 1) {
+      const values = this.rowValues(layer, rows[r].ranks.map((rank) => place.get(rank)).filter((i) => i !== undefined));
+      for (let p = 0; p < cols; p += 1) words[r * cols + p] = ramp[values[p]];
+    }
     layer.kept = { rowsKey, tokens, picture: picture.done() };
     return picture.canvas;
   }
@@ -105,7 +106,7 @@ Cascade.lanes.WaitLane = class WaitLane extends Cascade.lanes.RowsLane {
     context.beginPath();
     for (let r = first; r < end; r += 1) {
       if (rows[r].ranks.length !== 1) continue;
-      const lives = [...(lookup.lives.get(rows[r].ranks[0]) || [])].sort((x, y) => x.first_ns - y.first_ns);
+      const lives = lookup.lives.get(rows[r].ranks[0]) || [];
       let gone = view.a;
       for (const life of [...lives, { first_ns: view.b, last_ns: view.b }]) {
         const from = Math.max(gone, view.a);

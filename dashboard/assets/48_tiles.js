@@ -3,8 +3,9 @@
 "use strict";
 
 Cascade.Tiles = class Tiles {
-  static KEPT = 12;
-  static IDLE_MS = 220;
+  static KEPT = 40;
+  static KEPT_BYTES = 16e6;
+  static IDLE_MS = 400; // the server draws one window at a time, and neighbours are not to be in the way
 
   /** changed(): called when there is something new to draw. */
   constructor(source, changed) {
@@ -28,6 +29,7 @@ Cascade.Tiles = class Tiles {
     this.wanted = wanted;
     this.seen = { a, b };
     clearTimeout(this.idle);
+    if (this.asking && this.asking.ahead) this.asking.abort.abort(); // for a neighbour that is none any more
     this.next();
   }
 
@@ -47,9 +49,10 @@ Cascade.Tiles = class Tiles {
     else this.next();
   }
 
-  async ask({ a, b, w, lanes, ranks, version, key }) {
+  /** ahead: nobody waits for it. */
+  async ask({ a, b, w, lanes, ranks, version, key }, ahead = false) {
     const { t0 } = this;
-    const asking = { key, abort: new AbortController() };
+    const asking = { key, ahead, abort: new AbortController() };
     this.asking = asking;
     try {
       const tile = await this.source.tile(a, b, w, lanes, ranks, { signal: asking.abort.signal });
@@ -57,9 +60,9 @@ Cascade.Tiles = class Tiles {
       this.failed = false;
       if (t0 !== this.t0) return;
       this.keep({ ...tile, key, asked: version });
-      this.changed();
+      if (!ahead || !this.sharp()) this.changed();
     } catch (error) {
-      if (this.stopped) return;
+      if (this.stopped || asking.abort.signal.aborted) return;
       this.failed = true;
       if (!(error instanceof Cascade.Problem)) console.error(error);
       this.changed();
@@ -72,7 +75,11 @@ Cascade.Tiles = class Tiles {
   keep(tile) {
     this.kept = [tile, ...this.kept.filter((one) => !(one.a === tile.a && one.b === tile.b && one.w === tile.w))];
     const stale = this.kept.filter((one) => one.asked !== tile.asked && one.a >= tile.a && one.b <= tile.b);
-    this.kept = this.kept.filter((one) => !stale.includes(one)).slice(0, Tiles.KEPT);
+    let room = Tiles.KEPT_BYTES;
+    this.kept = this.kept.filter((one) => !stale.includes(one)).slice(0, Tiles.KEPT).filter((one, i) => {
+      room -= Object.values(one.layers).reduce((sum, layer) => sum + layer.data.length, 0);
+      return !i || room >= 0;
+    });
   }
 
   /** One neighbour a time: before, after, and the one further out. */
@@ -84,7 +91,7 @@ Cascade.Tiles = class Tiles {
       const near = { a: Math.round(from), b: Math.round(to), w, lanes, ranks, version };
       near.key = JSON.stringify([near.a, near.b, w, lanes, ranks, version, this.t0]);
       if (near.a < -span || this.kept.some((tile) => tile.key === near.key)) continue;
-      await this.ask(near);
+      await this.ask(near, true);
       if (this.failed || this.stopped) return;
       if (!this.sharp()) {
         this.next();

@@ -7,12 +7,12 @@
 "use strict";
 
 Cascade.Timeline = class Timeline {
-  static SLOW_MS = 4; // an answer dearer than this is not made in every frame of a zoom
-  static RESTED_MS = 90;
+  static SLOW_MS = 6; // an answer dearer than this is not made in every frame of a zoom
+  static RESTED_MS = 60; // or its tile is there: then all of the picture is made at once
 
   constructor(element, { source, view, offline = false }) {
     const { el } = Cascade;
-    Object.assign(this, { element, source, view, offline, dirty: 0, frame: 0, offs: [], regimeCache: new Map(), costs: [] });
+    Object.assign(this, { element, source, view, offline, dirty: 0, frame: 0, scrolled: 0, offs: [], regimeCache: new Map(), costs: [] });
     this.base = el("canvas", { class: "ct-base", attrs: { "aria-hidden": "true" } });
     this.overlay = el("canvas", {
       class: "ct-overlay",
@@ -66,7 +66,8 @@ Cascade.Timeline = class Timeline {
     this.media = matchMedia("(prefers-color-scheme: dark)");
     this.onMedia = () => view.theme === "auto" && Cascade.applyTheme("auto");
     this.media.addEventListener("change", this.onMedia);
-    this.scroller.addEventListener("scroll", () => { this.touch(); this.sayBelow(); }, { passive: true });
+    // Kept, as asking for it makes the browser lay the page out there and then.
+    this.scroller.addEventListener("scroll", () => { this.scrolled = this.scroller.scrollTop; this.touch(); this.sayBelow(); }, { passive: true });
   }
 
   destroy() {
@@ -108,7 +109,7 @@ Cascade.Timeline = class Timeline {
   // --- geometry ----------------------------------------------------------------------------------
 
   resize() {
-    const width = this.scroller.clientWidth;
+    const width = this.scroller.clientWidth || this.frameNode.clientWidth; // while there is nothing to show it is hidden
     const ratio = window.devicePixelRatio || 1;
     if (width === this.width && ratio === this.ratio) return;
     const narrow = width < 720;
@@ -183,13 +184,13 @@ Cascade.Timeline = class Timeline {
 
   /** Top of a lane on the canvas, scrolled. */
   topOf(lane) {
-    return lane.pinned ? lane.top : lane.top - this.scroller.scrollTop;
+    return lane.pinned ? lane.top : lane.top - this.scrolled;
   }
 
   /** The lane under y of the canvas, or null. */
   laneAt(y) {
     const pinned = y < this.sightTop;
-    const at = pinned ? y : y + this.scroller.scrollTop;
+    const at = pinned ? y : y + this.scrolled;
     return this.shown.find((lane) => lane.pinned === pinned && at >= lane.top && at < lane.top + lane.height()) || null;
   }
 
@@ -199,15 +200,7 @@ Cascade.Timeline = class Timeline {
 
   /** Text no wider than `width`, with an ellipsis where it was cut. */
   cut(context, text, width) {
-    if (context.measureText(text).width <= width) return text;
-    let low = 0;
-    let high = text.length;
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if (context.measureText(`${text.slice(0, middle)}…`).width <= width) low = middle;
-      else high = middle - 1;
-    }
-    return low ? `${text.slice(0, low)}…` : "";
+    return Cascade.cutText(context, text, width);
   }
 
   // --- regimes of the window, each computed once -------------------------------------------------
@@ -225,7 +218,7 @@ Cascade.Timeline = class Timeline {
     const same = kept && kept.key === key;
     if (same && kept.pixels.a === view.a && kept.pixels.b === view.b) return kept.pixels;
     const near = same && kept.pixels.a < view.b && kept.pixels.b > view.a;
-    if (near && this.rest && kept.cost > Timeline.SLOW_MS) {
+    if (near && this.rest && kept.cost > Timeline.SLOW_MS && !this.tiles.sharp()) {
       this.stretched = true;
       return kept.pixels;
     }
@@ -272,8 +265,10 @@ Cascade.Timeline = class Timeline {
     clearTimeout(this.rest);
     this.rest = setTimeout(() => {
       this.rest = 0;
-      this.touch(3);
+      if (this.stretched) this.touch(3);
     }, Timeline.RESTED_MS);
+    // The server draws while this page does. A window that moves twice in one go is asked for once.
+    if (!this.wanting) this.wanting = Promise.resolve().then(() => this.wantSoon());
     this.touch(3);
   }
 
@@ -297,6 +292,11 @@ Cascade.Timeline = class Timeline {
     if (dirty & 2) Cascade.markFrame(this);
     this.costs.push(performance.now() - began);
     if (this.costs.length > 600) this.costs.shift();
+  }
+
+  wantSoon() {
+    this.wanting = null;
+    if (this.story && this.shown && this.width) this.wantTiles();
   }
 
   wantTiles() {
@@ -335,7 +335,7 @@ Cascade.Timeline = class Timeline {
     this.overview.draw(context);
     this.overview.drawAxis(context, this.overview.height);
     for (const lane of this.shown.filter((one) => one.pinned)) lane.draw(context, lane.top);
-    if (this.scroller.scrollTop > 0) {
+    if (this.scrolled > 0) {
       context.fillStyle = tokens.line;
       context.fillRect(0, this.sightTop - 1, width, 1);
     }

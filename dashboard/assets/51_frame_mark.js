@@ -16,5 +16,6 @@ Cascade.markFrame = (() => {
     const sharp = !stretched && (!tiles.wanted.lanes.length || Boolean(tile && !tile.building));
     performance.clearMarks(NAME);
     performance.mark(NAME, { detail: { a: view.a, b: view.b, t1: view.t1, sharp, epoch: epochOf(story) } });
+    view.emit("drawn", sharp);
   };
 })();

@@ -108,14 +108,21 @@ Cascade.permalink = (() => {
     for (const name of ["lanes", "sort", "rowsBy", "filter", "clockMode", "theme"]) if (name in patch) now[name] = patch[name];
     view.set(now);
     if (["t", "a", "sel", "follow"].some((name) => name in patch)) view.given = () => place(patch, view);
-    const save = Cascade.throttle(() => write(view, offline), EVERY_MS);
+    // Not at once: the browser takes its time over it, and a wheel that turns waits for a picture.
+    let timer = 0;
+    const save = () => {
+      timer = timer || setTimeout(() => {
+        timer = 0;
+        write(view, offline);
+      }, EVERY_MS);
+    };
     const off = view.on("change", (names) => {
       if (names.some((name) => !["hover", "pulse", "story", "t1", "problem", "playing", "speed", "skipQuiet"].includes(name))) save();
     });
     const link = {
       destroy() {
         off();
-        save.cancel();
+        clearTimeout(timer);
         kept.delete(view);
       },
     };

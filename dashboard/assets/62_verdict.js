@@ -44,8 +44,9 @@ Cascade.panels.verdict = (() => {
   /** Share of the time of all ranks in each regime of one group: [S, C, E], sums to 1 (or all 0). */
   function shares(regimes, group) {
     const sum = [0, 0, 0];
-    for (let i = 0; i < regimes.regime.length; i += 1) {
-      if (regimes.group[i] === group) sum[regimes.regime[i]] += Math.max(0, regimes.end_ns[i] - regimes.start_ns[i]);
+    const { regime, start_ns, end_ns } = regimes;
+    for (const [begin, end] of Cascade.rankRanges(regimes, group).values()) {
+      for (let i = begin; i < end; i += 1) if (end_ns[i] > start_ns[i]) sum[regime[i]] += end_ns[i] - start_ns[i];
     }
     const total = sum[0] + sum[1] + sum[2];
     return total ? sum.map((part) => part / total) : sum;

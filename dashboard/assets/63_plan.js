@@ -20,8 +20,10 @@ Cascade.panels.plan = (() => {
 
   /** [regime, time] in which the run began, or null before the first row. */
   function beginning({ regimes }) {
-    if (!regimes.start_ns.length) return null;
-    const first = regimes.start_ns.reduce((best, at, i) => (at < regimes.start_ns[best] ? i : best), 0);
+    const { start_ns } = regimes;
+    if (!start_ns.length) return null;
+    let first = 0;
+    for (let i = 1; i < start_ns.length; i += 1) if (start_ns[i] < start_ns[first]) first = i;
     return [Cascade.REGIMES[regimes.regime[first]], regimes.start_ns[first]];
   }
 

@@ -3,9 +3,48 @@
 
 Cascade.mount = (() => {
   const { el } = Cascade;
+  const LONGEST_WAIT_MS = 700; // for a sharp frame, from the first story on
+
+  /** Runs each action in a task of its own once the first sharp frame is there, or none will be for a while. */
+  function afterFirstFrame(view, actions) {
+    let timer = 0;
+    let done;
+    const ready = new Promise((resolve) => { done = resolve; });
+    const next = () => {
+      timer = 0;
+      const action = actions.shift();
+      if (action) action();
+      if (actions.length) timer = setTimeout(next);
+      else done();
+    };
+    const begin = (wait_ms) => {
+      for (const off of offs.splice(0)) off();
+      clearTimeout(timer);
+      timer = setTimeout(next, wait_ms);
+    };
+    const told = () => {
+      const { story, problem } = view;
+      // Nothing will be drawn: there is no rank yet, or nothing to draw from.
+      if (problem || (story && !story.ranks.length)) begin(0);
+      else if (story && !timer) timer = setTimeout(() => begin(0), LONGEST_WAIT_MS);
+    };
+    const offs = [
+      view.on("drawn", (sharp) => sharp && begin(0)), view.on("problem", told), view.on("story", told),
+    ];
+    told();
+    return {
+      ready,
+      stop() {
+        begin(0);
+        clearTimeout(timer);
+        done();
+      },
+    };
+  }
 
   /**
-   * mount(element, {source, view, offline}) -> {view, timeline, ready, destroy()}.
+   * mount(element, {source, view, offline}) -> {view, timeline, ready, destroy()}. ready: the story came, and
+   * all parts are in.
    * source: answers story, pulse, state, tile, window. view: a Cascade.View; made when not given.
    * offline: a report file: no server to ask, no SQL links.
    */
@@ -48,26 +87,28 @@ Cascade.mount = (() => {
     root.append(verdict, side, main, below);
     add(Cascade.panels.verdict, verdict);
     add(Cascade.panels.plan, verdict);
-    add(Cascade.panels.incidents, side);
     let drawn = null;
     if (Cascade.timeline) {
       const timeline = el("div", { class: "cr-panel cr-timeline" });
       main.append(timeline);
       drawn = add(Cascade.timeline, timeline);
     }
-    add(Cascade.panels.replay, main);
-    add(Cascade.panels.state, state);
-    add(Cascade.panels.violation, violation);
-    add(Cascade.panels.waits, waits);
-
+    const later = afterFirstFrame(view, [
+      () => add(Cascade.panels.incidents, side),
+      () => add(Cascade.panels.replay, main),
+      () => add(Cascade.panels.state, state),
+      () => add(Cascade.panels.violation, violation),
+      () => add(Cascade.panels.waits, waits),
+    ]);
     const watcher = Cascade.watch(source, view, { offline });
 
     return {
       view,
       timeline: drawn && drawn.timeline,
-      ready: watcher.ready,
+      ready: Promise.all([watcher.ready, later.ready]),
       destroy() {
         off();
+        later.stop();
         watcher.stop();
         for (const part of parts.reverse()) if (part && part.destroy) part.destroy();
         root.remove();

@@ -1,4 +1,5 @@
-/* Mounts the run view where a Dash page has a place for it, and unmounts it when that goes. */
+/* Mounts the run view in its own document (dashboard/shell/run_document.py), at once; in a document of Dash
+ * where a page has a place for it, and unmounts it when that goes. */
 "use strict";
 
 (() => {
@@ -40,6 +41,9 @@
     if (element) mount(element);
   }
 
-  new MutationObserver(look).observe(document.documentElement, { childList: true, subtree: true });
+  // In its own document nothing comes and goes.
+  if (document.getElementById("react-entry-point")) {
+    new MutationObserver(look).observe(document.documentElement, { childList: true, subtree: true });
+  }
   look();
 })();

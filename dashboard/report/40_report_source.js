@@ -73,15 +73,18 @@ Cascade.ReportSource = class ReportSource {
   }
 
   regimeTimes(of, a, b) {
-    const { rank, group, regime, start_ns, end_ns } = this.told.regimes;
+    const { regimes } = this.told;
+    const { regime, start_ns, end_ns } = regimes;
     const by_rank = new Map();
     const whole = [0, 0, 0];
-    for (let i = 0; i < rank.length; i += 1) {
-      const length = Math.min(end_ns[i], b) - Math.max(start_ns[i], a);
-      if (length <= 0 || group[i] !== of) continue;
-      if (!by_rank.has(rank[i])) by_rank.set(rank[i], [0, 0, 0]);
-      by_rank.get(rank[i])[regime[i]] += length;
-      whole[regime[i]] += length;
+    for (const [rank, [begin, end]] of Cascade.rankRanges(regimes, of)) {
+      const times = [0, 0, 0];
+      for (let i = begin; i < end; i += 1) {
+        const length = Math.min(end_ns[i], b) - Math.max(start_ns[i], a);
+        if (length > 0) times[regime[i]] += length;
+      }
+      by_rank.set(rank, times);
+      times.forEach((time, code) => { whole[code] += time; });
     }
     return { by_rank, whole };
   }

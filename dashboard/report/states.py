@@ -73,4 +73,4 @@ def _activity(facts: Facts, every_ns: int) -> tuple[Activity, int]:
     if known is not None and (known.bucket_ns <= every_ns or facts.num_rows > EXACT_ROWS):
         return known, -(-every_ns // known.bucket_ns) * known.bucket_ns
     tables = [table for table in EVENT_TABLES if table in facts.rows.counts]
-    return Activity(look_at(facts.source, tables, every_ns).rows, every_ns), every_ns
+    return Activity(look_at(facts.source, tables, every_ns).spans, every_ns), every_ns

@@ -14,13 +14,15 @@ from starlette.concurrency import run_in_threadpool
 
 from cascade_runtime.vocabulary.errors import CascadeError
 from cascade_runtime.vocabulary.plug import discover
+from collector.storage._interface import RunSummary
 from dashboard.shell import pages
 from dashboard.shell.context import Shell
 from dashboard.shell.csp import page_policy
 from dashboard.shell.head import head
+from dashboard.shell.nodes import as_dash
 from dashboard.shell.pages._page import Content, Page, failed
-from dashboard.shell.paths import NOWHERE, ROOT, place_of, query_of
-from dashboard.shell.untyped import in_browser
+from dashboard.shell.paths import NOWHERE, ROOT, Place, place_of, query_of
+from dashboard.shell.untyped import component, in_browser
 
 ASSETS = Path(__file__).parents[1] / "assets"
 
@@ -165,21 +167,25 @@ def _shown(
     place = place_of(path)
     try:
         if place == NOWHERE:
-            return head(shell, place, None), found["nowhere"].content(shell, place, query)
+            return _head(shell, place, None), found["nowhere"].content(shell, place, query)
         run = None
         if place.run_id is not None:
             run = shell.run(place.run_id)
             if run is None:
-                return head(shell, place, None), found["unknown-run"].content(shell, place, query)
-        return head(shell, place, run), found[place.page].content(shell, place, query)
+                return _head(shell, place, None), found["unknown-run"].content(shell, place, query)
+        return _head(shell, place, run), found[place.page].content(shell, place, query)
     except CascadeError as error:
-        return head(shell, place, None), failed(error)
+        return _head(shell, place, None), failed(error)
     except Exception as error:
         _log.exception("fault of a page", exc_info=error)
         fault = CascadeError(
             "this is a fault of ours, not of yours", where=place.page, hint="the log tells more"
         )
-        return head(shell, place, None), failed(fault)
+        return _head(shell, place, None), failed(fault)
+
+
+def _head(shell: Shell, place: Place, run: RunSummary | None) -> Any:
+    return as_dash(head(shell, place, run), component)
 
 
 def _waits(shell: Shell, path: str) -> bool:

@@ -9,19 +9,24 @@ from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import RedirectResponse
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
 from collector.web.errors import MethodNotAllowed, NotFound
+from dashboard.shell.bundle import BUNDLES, bundle
 from dashboard.shell.context import Shell
-from dashboard.shell.csp import OWN_REFERRER
+from dashboard.shell.csp import OWN_REFERRER, page_policy
 from dashboard.shell.paths import HOME, NOWHERE, ROOT, address, place_of
+from dashboard.shell.run_document import run_document
 
 if TYPE_CHECKING:
     from dashboard.shell.dash_app import DashPages
 
 _INNER = ("_", "assets/")
 """What pages fetch for themselves, below ``ROOT``."""
+
+_LATER_S = 3.0
 
 _MAY_KEEP = b"no-cache"
 """Assets are asked for again, and answered 304 while they are the same."""
@@ -38,10 +43,18 @@ class LazyPages:
         self._shell = shell
         self._building = threading.Lock()
         self._built: DashPages | None = None
+        self._later: threading.Timer | None = None
 
     def warm_up(self) -> None:
         """Build the pages in a thread of their own: somebody is about to look."""
         threading.Thread(target=self._pages, name="cascade-pages", daemon=True).start()
+
+    def _warm_up_later(self) -> None:
+        """Somebody looks at a run, which needs no Dash, and may press a tab: not in the way of the picture."""
+        if self._built is None and self._later is None:
+            self._later = threading.Timer(_LATER_S, self._pages)
+            self._later.daemon = True
+            self._later.start()
 
     def _pages(self) -> DashPages:
         with self._building:
@@ -65,9 +78,21 @@ class LazyPages:
             error = MethodNotAllowed("pages are only read", where=path[:200], hint="use GET")
             error.headers = {"allow": "GET, HEAD"}
             raise error
+        if path.startswith(BUNDLES):
+            await _of_the_run_view(Request(scope))(scope, receive, send)
+            return
         status = 200 if inner else await run_in_threadpool(self._status, path)
         if isinstance(status, str):
             await RedirectResponse(status, status_code=303)(scope, receive, send)
+            return
+        if isinstance(status, bytes):
+            self._warm_up_later()
+            headers = {
+                "content-security-policy": page_policy().decode(),
+                "referrer-policy": OWN_REFERRER,
+            }
+            answer = Response(status, headers=headers, media_type="text/html")
+            await answer(scope, receive, send)
             return
         pages = self._built
         if pages is None:
@@ -75,7 +100,7 @@ class LazyPages:
         if inner:
             await self._serve_inner(pages, scope, receive, send)
             return
-        # Every page is the same document; what is on it, its own callback says.
+        # Every other page is the same document; what is on it, its own callback says.
         head = [
             (b"content-security-policy", pages.policy),
             (b"referrer-policy", OWN_REFERRER.encode()),
@@ -92,16 +117,25 @@ class LazyPages:
         head = [(b"cache-control", _MAY_KEEP)] if assets else []
         await pages.app(dict(scope), receive, _changed(send, None, head))
 
-    def _status(self, path: str) -> int | str:
-        """The status of a page; the address of another page when that is meant."""
+    def _status(self, path: str) -> int | str | bytes:
+        """The status of a page of Dash's; the address of another page when that is meant, or a document."""
         place = place_of(path)
         if place == NOWHERE:
             return 404
         if place == HOME:
             runs = self._shell.runs()
             return address("run", runs[0].run_id) if len(runs) == 1 else 200
-        known = place.run_id is None or self._shell.run(place.run_id) is not None
-        return 200 if known else 404
+        run = None if place.run_id is None else self._shell.run(place.run_id)
+        if run is not None and place.page == "run":
+            return run_document(self._shell, run)
+        return 200 if place.run_id is None or run is not None else 404
+
+
+def _of_the_run_view(request: Request) -> Response:
+    found = bundle().at(request.url.path)
+    if found is None:
+        raise NotFound("there is nothing here", where=request.url.path[:200])
+    return found.answer(request.headers.get("accept-encoding", ""))
 
 
 def _encoded_path(scope: MutableMapping[str, Any]) -> str:

@@ -9,10 +9,12 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NoReturn
 
 import msgspec
+import pyarrow as pa
 
 from cascade_runtime.vocabulary.errors import BadUsage, NotSupported
 from cascade_runtime.vocabulary.report import Report
@@ -23,7 +25,7 @@ from collector.schema.views import named_views
 from collector.sql import landlock
 from collector.sql.errors import SqlFailed
 from collector.sql.service import SqlAnswer, SqlHealth, SqlRequest, SqlService
-from collector.storage._interface import Mark, NoSuchRun, Receipt, RunSummary, StoreStats
+from collector.storage._interface import Mark, News, NoSuchRun, Receipt, RunSummary, StoreStats
 from collector.trace.copy_run import link_or_copy
 from collector.trace.inside import Inside
 from collector.trace.seal import seal_trace
@@ -32,7 +34,7 @@ from collector.trace.trace_writer import write_results
 from collector.wire.batch import Batch
 from collector.wire.unread import Unread
 from dashboard.story.source import RunSource
-from dashboard.tiles.rows import run_t0
+from dashboard.tiles.rows import t0_of
 
 _ANALYSIS_S = 30.0
 _LOOK_AGAIN_S = 0.05
@@ -85,9 +87,28 @@ class ReplayStore:
         self._found(run_id)
         return True
 
-    def query(self, sql: str, run_id: str | None = None, *, background: bool = False) -> Any:
+    def query(
+        self,
+        sql: str,
+        run_id: str | None = None,
+        *,
+        background: bool = False,
+        max_age_s: float = 0.0,
+    ) -> Any:
         """See EventStore."""
         return self._source.query(sql)
+
+    def question(self) -> AbstractContextManager[None]:
+        """Nothing comes in; see EventStore."""
+        return nullcontext()
+
+    def query_at(self, sql: str, run_id: str, *, background: bool = False) -> tuple[pa.Table, News]:
+        """Refuses: no rows come that one could go on with; see EventStore."""
+        self._refuse()
+
+    def news(self, run_id: str) -> News:
+        """Refuses: no rows come; see EventStore."""
+        self._refuse()
 
     def publish(self, run_id: str | None = None) -> None:
         """There is nothing to publish; see EventStore."""
@@ -127,9 +148,15 @@ class ReplayStore:
     def _span(self) -> tuple[int, int]:
         """From where its pictures count to its last row: nobody received it."""
         if not hasattr(self, "_known_span"):
-            each = " UNION ALL ".join(f"SELECT max(wall_ns) AS b FROM {t}" for t in EVENT_TABLES)  # noqa: S608
-            last = self._source.query(f"SELECT max(b) AS b FROM ({each})")["b"][0].as_py()  # noqa: S608
-            t0 = run_t0(self._source)
+            # Over all rows, and every page asks for it: what was found out once is kept.
+            each = " UNION ALL ".join(
+                f"SELECT min(wall_ns) AS a, max(wall_ns) AS b FROM {table}"  # noqa: S608
+                for table in EVENT_TABLES
+            )
+            found = self._source.query_whole(f"SELECT min(a) AS a, max(b) AS b FROM ({each})")  # noqa: S608
+            first, last = found["a"][0].as_py(), found["b"][0].as_py()
+            meta = self._source.meta()
+            t0 = t0_of(meta, meta.created_ns if first is None else first)
             self._known_span = (t0, t0 if last is None else last)
         return self._known_span
 

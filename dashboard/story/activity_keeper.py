@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
-from dashboard.story.activity import Activity, fitting_bucket, look_at
+from collector.storage._interface import News
+from dashboard.story.activity import Activity, RowKey, Rows, fitting_bucket, look_at
 from dashboard.story.background_look import RETRY_S, SYNC_ROWS, BackgroundLook
 from dashboard.story.small_rows import SmallRows
 from dashboard.story.source import RunSource
@@ -23,12 +24,12 @@ REST_S = 2.0
 LARGE_PAUSE_S = 2.0
 """Between two looks at a run of more than SYNC_ROWS."""
 
-EVERY_TABLE_S = 5.0
-"""Tables without rows are looked at so often: each costs, and it is seldom that one gets its first."""
-
 
 class ActivityKeeper:
     """Keeps one run's activity.
+
+    After a look at everything the rows that come are added. Where they are not at hand any more, because
+    nobody watched for a while, a look at what is new comes first, and one at everything later.
 
     Args:
         source: the run.
@@ -41,10 +42,12 @@ class ActivityKeeper:
         self._known: Activity | None = None
         self._version: str | None = None
         self._partly: str | None = None
-        """The version of the last look, which may have left out old rows and tables without any."""
+        """The version of the last look, which may have left out old rows."""
+        self._is_whole = False
+        self._place: dict[str, int] | None = None
+        self._open: set[RowKey] = set()
+        """Collectives that are counted and have not completed."""
         self._grow_at_s = self._full_at_s = self._rest_at_s = 0.0
-        self._tables_at_s = 0.0
-        self._counts: dict[str, int] = {}
         self._began_s = 0.0
         self._background = BackgroundLook("cascade-activity", f"the rows of run {source.run_id}")
 
@@ -65,29 +68,64 @@ class ActivityKeeper:
         """Whether all that is known is of this version, or of a run whose rows do not change."""
         return version == self._version or (not self._source.is_live and self._known is not None)
 
-    def counts(self, version: str) -> dict[str, int] | None:
-        """Rows of each table, when they were counted at this version; see ``is_of``."""
-        return self._counts if version == self._partly else None
+    def as_of(
+        self, version: str, num_rows: int, rows: SmallRows, news: News | None
+    ) -> Activity | None:
+        """The activity of this version, or of one shortly before; None while it is being read.
 
-    def as_of(self, version: str, num_rows: int, rows: SmallRows) -> Activity | None:
-        """The activity of this version, or of one shortly before; None while it is being read."""
+        Args:
+            version: of the run.
+            num_rows: of all its tables.
+            rows: the few rows of that version.
+            news: its newest rows, of a run that grows.
+        """
         if version == self._version and self._known is not None:
             return self._known
         if not self._source.is_live and self._known is not None:
             return self._known  # rows do not change there, results do
-        is_large = num_rows > SYNC_ROWS
-        now = self._mono_s()
-        if now < self._grow_at_s:
+        if self._background.is_going_on:
             return self._known
-        if version == self._partly:  # nothing comes; what a quick look left out is looked at now
+        now = self._mono_s()
+        if news is not None and self._grow(version, news, now):
+            if self._is_whole or now < self._full_at_s:
+                return self._known
+        elif now < self._grow_at_s:
+            return self._known
+        elif version == self._partly:  # nothing comes; what a quick look left out is looked at now
             if now < self._rest_at_s:
                 return self._known
             self._full_at_s = min(self._full_at_s, now)
-        if is_large:
+        if num_rows > SYNC_ROWS:
             self._in_thread(version, rows)
         else:
             self._look(version, rows)
         return self._known
+
+    def _grow(self, version: str, news: News, now: float) -> bool:
+        """Add the rows that came; False when they are not at hand."""
+        if self._known is None or self._place is None:
+            return False
+        if any(news.place.get(table, 0) < upto for table, upto in self._place.items()):
+            return True  # a look in the background, which ended since, has seen more than this
+        parts = {table: news.after(self._place, table) for table in EVENT_TABLES}
+        if any(part is None for part in parts.values()):
+            self._place = None
+            return False
+        completed = Rows.of(parts.pop("collectives") or ())
+        entered = Rows.of([news.open()])
+        more = Rows.of(table for part in parts.values() for table in part or ())
+        more = more.and_all([completed.without(self._open), entered.without(self._open)])
+        if len(more.rank):
+            self._known = self._known.grown(more)
+        self._place, self._open = news.place, entered.keys()
+        self._partly = version
+        if (
+            _fitting(self._known) > self._known.bucket_ns
+        ):  # too many by now: all are looked at again
+            self._is_whole, self._full_at_s = False, min(self._full_at_s, now)
+        if self._is_whole:
+            self._version = version
+        return True
 
     def _in_thread(self, version: str, rows: SmallRows) -> None:
         def look() -> None:
@@ -103,25 +141,23 @@ class ActivityKeeper:
 
     def _look(self, version: str, rows: SmallRows) -> None:
         began = self._mono_s()
-        tables = set(rows.counts) | set(self._counts)
-        is_full = self._known is None or began >= self._full_at_s
-        if is_full or began >= self._tables_at_s:
-            tables, self._tables_at_s = set(EVENT_TABLES), began + EVERY_TABLE_S
-        ordered = [table for table in EVENT_TABLES if table in tables]
         known = self._known
+        is_full = known is None or began >= self._full_at_s
         if known is None or is_full:
-            bucket_ns = self._bucket(rows)
-            look = look_at(self._source, ordered, bucket_ns)
-            self._known = Activity(look.rows, bucket_ns)
+            bucket_ns = max(self._bucket(rows), 0 if known is None else _fitting(known))
+            look = look_at(self._source, EVENT_TABLES, bucket_ns)
+            self._known = Activity(look.spans, bucket_ns)
             took, now = self._mono_s() - began, self._mono_s()
             self._full_at_s = now + max(5.0, FULL_SHARE * took)
             self._rest_at_s = now + max(REST_S, GROW_SHARE * took)
         else:
-            look = look_at(self._source, ordered, known.bucket_ns, known.since())
-            self._known = known.grown(look)
+            look = look_at(self._source, EVENT_TABLES, known.bucket_ns, known.since())
+            self._known = known.looked_again(look)
+        if look.news is not None:
+            self._place, self._open = look.news.place, Rows.of([look.news.open()]).keys()
         took = self._mono_s() - began
         self._grow_at_s = self._mono_s() + max(MIN_PAUSE_S, GROW_SHARE * took)
-        self._counts, self._partly = look.counts, version
+        self._is_whole, self._partly = is_full, version
         if is_full:
             self._version = version
 
@@ -133,3 +169,8 @@ class ActivityKeeper:
         if meta.ended_ns is None and self._source.is_live:
             end = max(end, self._source.last_came_ns() or 0)
         return fitting_bucket(end - begin, len(rows.actors))
+
+
+def _fitting(known: Activity) -> int:
+    """The length of bucket that suits what is known."""
+    return fitting_bucket((known.last_ns or 0) - (known.first_ns or 0), len(known.spans))

@@ -15,7 +15,8 @@ from dashboard.story.activity_keeper import ActivityKeeper
 from dashboard.story.judged_facts import JudgedFacts, read_judged
 from dashboard.story.model import WaitsPart
 from dashboard.story.provisional_waits import WaitsKeeper
-from dashboard.story.small_rows import SmallRows, read_small_rows
+from dashboard.story.sample_keeper import SampleKeeper
+from dashboard.story.small_rows import SmallKeeper, SmallRows
 from dashboard.story.source import RunSource
 from dashboard.tiles.rows import t0_of
 
@@ -32,6 +33,7 @@ class Facts:
         activity: None while it is being found out.
         judged: None while there is no analysis.
         is_whole: that analysis saw every row.
+        samples: whether there is any of ``gpu``, ``cpu``, ``compute``.
         provisional: waits as seen without an analysis.
         is_fresh: False when a part is of a moment before, because asking it again so soon costs much.
     """
@@ -49,6 +51,7 @@ class Facts:
     judged: JudgedFacts | None
     is_whole: bool
     problem: str | None
+    samples: dict[str, bool]
     provisional: WaitsPart | None
     is_fresh: bool
 
@@ -75,7 +78,8 @@ class FactsKeeper:
         self._activity = ActivityKeeper(source, mono_s)
         self._waits = WaitsKeeper(source, mono_s)
         self._judged: JudgedFacts | None = None
-        self._rows: tuple[str, SmallRows] | None = None
+        self._rows = SmallKeeper(source)
+        self._samples = SampleKeeper(source)
         self._asking = threading.Lock()
 
     @property
@@ -105,7 +109,9 @@ class FactsKeeper:
         source, version = self._source, self._source.version()
         meta, num_rows = source.meta(), source.num_rows()
         self._judged = read_judged(source, self._judged)
-        rows, activity = self._look(version, num_rows)
+        news = source.news()  # of this version, or of one that came meanwhile
+        rows = self._rows.as_of(news)
+        activity = self._activity.as_of(version, num_rows, rows, news)
         first, last = _ends(rows, activity)
         now_ns = time.time_ns()
         t0 = t0_of(meta, first if first is not None else meta.created_ns)
@@ -127,26 +133,11 @@ class FactsKeeper:
             judged=self._judged,
             is_whole=is_whole,
             problem=source.problem(),
+            samples=self._samples.as_of(version, news),
             provisional=provisional,
             is_fresh=self._activity.is_of(version)
             and (self._judged is not None or last is None or self._waits.is_of(version)),
         )
-
-    def _look(self, version: str, num_rows: int) -> tuple[SmallRows, Activity | None]:
-        """Few rows and all rows' times; what is known of this version is not asked again."""
-        known = self._rows
-        if known is not None and known[0] == version:
-            return known[1], self._activity.as_of(version, num_rows, known[1])
-        if known is None or not self._source.is_live:
-            rows = read_small_rows(self._source, None if known is None else known[1])
-            activity = self._activity.as_of(version, num_rows, rows)
-        else:
-            activity = self._activity.as_of(version, num_rows, known[1])
-            counts = self._activity.counts(version)
-            rows = read_small_rows(self._source, known[1], counts)
-        # A quick look counts tables that had rows before: they are asked again after a whole one.
-        self._rows = (version if self._activity.is_of(version) else f"{version}~", rows)
-        return rows, activity
 
 
 def _ends(rows: SmallRows, activity: Activity | None) -> tuple[int | None, int | None]:

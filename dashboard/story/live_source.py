@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import time
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pyarrow as pa
 
 from cascade_runtime.vocabulary.report import Report
 from cascade_runtime.vocabulary.trace_meta import TraceMeta
-from collector.storage._interface import EventStore
+from collector.storage._interface import EventStore, News
 from dashboard.live.judged import LIVE_S, has_mark, signature_of, was_judged
 from dashboard.story.report_file import ReportFile
 from dashboard.story.source import MAX_PLAN
 from dashboard.tiles.background import is_background
+
+MAX_AGE_S = 0.5
+"""A page's question may be answered as of so long ago, but not as of before the story on that page."""
 
 
 class LiveRun:
@@ -34,6 +38,7 @@ class LiveRun:
         self.run_id = run_id
         self._root = Path(store.run(run_id).path).resolve()
         self._whole: str | None = None
+        self._news_s = float("-inf")
         self._file = ReportFile(self._root)
 
     def meta(self) -> TraceMeta:
@@ -68,11 +73,27 @@ class LiveRun:
         """See RunSource."""
         if is_background():
             return self._store.query(sql, self.run_id, background=True)
-        return self._store.query(sql, self.run_id)
+        age_s = min(MAX_AGE_S, time.monotonic() - self._news_s)
+        return self._store.query(sql, self.run_id, max_age_s=age_s)
 
     def query_whole(self, sql: str) -> pa.Table:
         """See RunSource; rows come, so nothing is kept."""
-        return self.query(sql)
+        return self._store.query(sql, self.run_id, background=is_background())
+
+    def query_at(self, sql: str) -> tuple[pa.Table, News]:
+        """See RunSource."""
+        return self._store.query_at(sql, self.run_id, background=is_background())
+
+    def question(self) -> AbstractContextManager[None]:
+        """See RunSource; nothing gives way to what is asked in the background."""
+        return nullcontext() if is_background() else self._store.question()
+
+    def news(self) -> News:
+        """See RunSource."""
+        began_s = time.monotonic()
+        news = self._store.news(self.run_id)
+        self._news_s = began_s
+        return news
 
     def report(self) -> Report | None:
         """See RunSource."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import msgspec
+
+from dashboard.story.spans import Spans, spans_of
 
 REGIME_CODES = {"STRONG": 0, "CAUSAL": 1, "EVENTUAL": 2}
 """Regime to the number that stands for it in columns."""
@@ -36,7 +39,7 @@ class Actor(msgspec.Struct, kw_only=True):
     end: str | None
 
 
-class Regimes(msgspec.Struct, kw_only=True):
+class Regimes(msgspec.Struct, kw_only=True, dict=True):
     """Which rank held which regime when, in columns, by (group, rank, start)."""
 
     rank: list[int] = []
@@ -46,6 +49,12 @@ class Regimes(msgspec.Struct, kw_only=True):
     regime: list[int] = []
     start_ns: list[int] = []
     end_ns: list[int] = []
+
+    @cached_property
+    def spans(self) -> Spans:
+        """The same as arrays."""
+        who = (self.group, self.rank, self.incarnation, self.epoch, self.regime)
+        return spans_of(*who, self.start_ns, self.end_ns)
 
 
 class Walk(msgspec.Struct, kw_only=True, rename={"from_regime": "from", "to_regime": "to"}):

@@ -16,6 +16,9 @@ from dashboard.story.source import RunSource
 MIN_PAUSE_S = 2.0
 SHARE = 20
 
+SMALL_ROWS = 50_000
+"""Of a run with so few a look takes no longer than the rest of a story."""
+
 MAX_ROWS = 2_000_000
 """About so many rows of the run are looked at: its newest."""
 
@@ -58,7 +61,8 @@ class WaitsKeeper:
         """The waits of this version, or of one shortly before."""
         if version == self._version or self._mono_s() < self._not_before_s:
             return self._known
-        if num_rows <= SYNC_ROWS:
+        # The first look at a run of moderate size is worth waiting for; later only a small one's.
+        if num_rows <= (SYNC_ROWS if self._version is None else SMALL_ROWS):
             self._look(version, num_rows, first_ns, last_ns)
             return self._known
 

@@ -18,6 +18,7 @@ from dashboard.story.actors import Cast
 from dashboard.story.facts import Facts
 from dashboard.story.model import REGIME_CODES, Regimes, Silence
 from dashboard.story.names import GroupNames
+from dashboard.story.spans import spans_of
 
 Ints = npt.NDArray[np.int64]
 
@@ -55,15 +56,21 @@ def regimes_of(
     place = {name: number for number, name in enumerate(sorted(shown.values()))}
     by_group = np.array([place[g] for g in group[at]], dtype=np.int64)
     at = at[np.lexsort((spans.start[at], spans.rank[at], by_group))]
-    return Regimes(
-        rank=spans.rank[at].tolist(),
-        incarnation=spans.incarnation[at].tolist(),
-        group=group[at].tolist(),
-        epoch=spans.epoch[at].tolist(),
-        regime=code[at].tolist(),
-        start_ns=(spans.start[at] - facts.t0_ns).tolist(),
-        end_ns=(spans.end[at] - facts.t0_ns).tolist(),
+    who = (spans.rank[at], spans.incarnation[at], spans.epoch[at], code[at])
+    told = spans_of(
+        group[at].tolist(), *who, spans.start[at] - facts.t0_ns, spans.end[at] - facts.t0_ns
     )
+    found = Regimes(
+        rank=told.rank.tolist(),
+        incarnation=told.incarnation.tolist(),
+        group=group[at].tolist(),
+        epoch=told.epoch.tolist(),
+        regime=told.regime.tolist(),
+        start_ns=told.start.tolist(),
+        end_ns=told.end.tolist(),
+    )
+    found.spans = told
+    return found
 
 
 def _gone_on(spans: _Spans, cast: Cast, now: int) -> _Spans:

@@ -21,7 +21,18 @@ MAX_NS = 1 << 62
 
 Ns = Annotated[int, Query(ge=-MAX_NS, le=MAX_NS, description="nanoseconds since t0")]
 Version = Annotated[
-    str | None, Query(max_length=200, description="answer 304 when this is still the version")
+    str | None,
+    Query(
+        max_length=200,
+        description="the story that is known: waits a moment for the next one, 304 when there is none",
+    ),
+]
+Packed = Annotated[
+    bool,
+    Query(description="as pages read it: u32 length of a JSON head, the head, regimes as bytes"),
+]
+Soon = Annotated[
+    bool, Query(description="answer 204 when the story takes longer to tell than a moment")
 ]
 Group = Annotated[
     str | None,
@@ -29,6 +40,7 @@ Group = Annotated[
 ]
 
 _JSON = {"application/json": {"schema": {"type": "object"}}}
+_BYTES = "application/octet-stream"
 _ERRORS = (401, 403, 404, 421, 422, 500, 503)
 
 
@@ -44,15 +56,28 @@ def routes(sources: RunSources) -> APIRouter:
     @router.get(
         "/v1/runs/{run_id}/story",
         summary="What happened in a run: regimes, walks, debts, violations, incidents, the verdict",
-        responses=_good("the story") | {304: {"description": "still that version"}} | _bad(),
+        responses=answer_200("the story", _JSON | {_BYTES: {}})
+        | {204: {"description": "not told yet"}, 304: {"description": "still that version"}}
+        | _bad(),
     )
     @in_threads
-    def story(run_id: RunId, request: Request, if_version: Version = None) -> Response:
-        told = tellers.of(_checked(run_id)).story()
+    def story(
+        run_id: RunId,
+        request: Request,
+        if_version: Version = None,
+        packed: Packed = False,
+        soon: Soon = False,
+    ) -> Response:
+        teller = tellers.of(_checked(run_id))
+        if soon and not teller.pulse()["is_told"]:
+            return Response(status_code=204)
+        told = teller.story() if if_version is None else teller.next_story(if_version)
         if if_version == told.version:
             return Response(status_code=304)
-        packed = told.packed if takes_gzip(request.headers.get("accept-encoding", "")) else None
-        return _answer(told.body, packed)
+        takes = takes_gzip(request.headers.get("accept-encoding", ""))
+        if packed:
+            return _answer(told.framed, told.framed_packed if takes else None, _BYTES)
+        return _answer(told.body, told.packed if takes else None)
 
     @router.get(
         "/v1/runs/{run_id}/pulse",
@@ -101,13 +126,11 @@ def _pack(value: Any, request: Request) -> Response:
     )
 
 
-def _answer(body: bytes, packed: bytes | None) -> Response:
+def _answer(body: bytes, packed: bytes | None, media: str = "application/json") -> Response:
     headers = {"vary": "Accept-Encoding"}
     if packed is not None:
         headers["content-encoding"] = "gzip"
-    return Response(
-        body if packed is None else packed, headers=headers, media_type="application/json"
-    )
+    return Response(body if packed is None else packed, headers=headers, media_type=media)
 
 
 def _good(what: str) -> Answers:

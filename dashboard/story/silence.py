@@ -23,8 +23,9 @@ def silent_of(facts: Facts, cast: Cast) -> list[Silence]:
     if facts.activity is None:
         return []
     spans = {k: s for k, s in facts.activity.spans.items() if k not in cast.agents}
+    lives = _Lives(spans, facts.t1_ns + quiet_ns(facts))
     found = [
-        silence for key, span in spans.items() for silence in _of(facts, cast, key, span, spans)
+        silence for key, span in spans.items() for silence in _of(facts, cast, key, span, lives)
     ]
     found.sort(key=lambda s: -_length(facts, s))
     return sorted(found[:MAX_SILENT], key=lambda s: (s.from_ns, s.rank, s.incarnation))
@@ -41,33 +42,60 @@ def _length(facts: Facts, silence: Silence) -> int:
     return end - silence.from_ns
 
 
-def _of(facts: Facts, cast: Cast, key: Key, span: Span, spans: dict[Key, Span]) -> list[Silence]:
-    distances = np.diff(span.first)
-    median = float(np.median(distances)) if len(distances) else 0.0
-    least = max(LEAST_NS, TIMES_MEDIAN * median)
+class _Lives:
+    """All ranks' rows, for what is asked of them for each.
+
+    Args:
+        spans: of every rank.
+        now_ns: until when nothing came.
+    """
+
+    def __init__(self, spans: dict[Key, Span], now_ns: int) -> None:
+        self.spans = spans
+        self.now_ns = now_ns
+        self._next: dict[Key, int] = {}
+        begins: dict[int, int] = {}
+        for key, span in sorted(spans.items(), reverse=True):
+            if key[0] in begins:
+                self._next[key] = begins[key[0]]
+            begins[key[0]] = min(span.first_ns, begins.get(key[0], span.first_ns))
+
+    def next_ns(self, key: Key) -> int | None:
+        """When the rank came again, in whatever later incarnation."""
+        return self._next.get(key)
+
+    def goes_on(self, key: Key, begin: int, end: int) -> bool:
+        """Whether another rank has a row in between."""
+        for other, span in self.spans.items():
+            if other != key:
+                at = int(np.searchsorted(span.first, begin, side="right"))
+                if at < len(span.first) and int(span.first[at]) < end:
+                    return True
+        return False
+
+
+def _of(facts: Facts, cast: Cast, key: Key, span: Span, lives: _Lives) -> list[Silence]:
+    least = max(LEAST_NS, TIMES_MEDIAN * span.usual_ns)
     found = []
-    for at in np.flatnonzero(span.first[1:] - span.last[:-1] > least).tolist():
-        begin, end = int(span.last[at]), int(span.first[at + 1])
-        if _goes_on(key, spans, begin, end):
+    for begin, end in span.pauses(LEAST_NS):
+        if end - begin > least and lives.goes_on(key, begin, end):
             found.append(_silence(facts, key, begin, end))
-    tail = _tail(facts, cast, key, span, spans, least)
+    tail = _tail(facts, cast, key, span, lives, least)
     return [*found, tail] if tail else found
 
 
 def _tail(
-    facts: Facts, cast: Cast, key: Key, span: Span, spans: dict[Key, Span], least: float
+    facts: Facts, cast: Cast, key: Key, span: Span, lives: _Lives, least: float
 ) -> Silence | None:
     """From its last row until it was said to have left, came again, or until now."""
-    begin = int(span.last.max())
-    left = cast.left.get(key)
-    again = [span.first_ns for other, span in spans.items() if other[0] == key[0] and other > key]
-    ends = [*again] if left is None else [*again, left.wall_ns]
+    begin = span.latest_ns
+    left, again = cast.left.get(key), lives.next_ns(key)
+    ends = [at for at in (again, None if left is None else left.wall_ns) if at is not None]
     if ends:
         in_order = left is not None and left.reason == "finished"
         late = min(ends) - begin > least and not in_order
         return _silence(facts, key, begin, min(ends)) if late else None
-    now = facts.t1_ns + quiet_ns(facts)
-    if now - begin <= least:
+    if lives.now_ns - begin <= least:
         return None
     return _silence(facts, key, begin, None if facts.state == "live" else facts.t1_ns)
 
@@ -75,13 +103,3 @@ def _tail(
 def _silence(facts: Facts, key: Key, begin: int, end: int | None) -> Silence:
     to = None if end is None else facts.since(end)
     return Silence(rank=key[0], incarnation=key[1], from_ns=facts.since(begin), to_ns=to)
-
-
-def _goes_on(key: Key, spans: dict[Key, Span], begin: int, end: int) -> bool:
-    """Whether another rank has a row in between."""
-    for other, span in spans.items():
-        if other != key:
-            at = int(np.searchsorted(span.first, begin, side="right"))
-            if at < len(span.first) and int(span.first[at]) < end:
-                return True
-    return False

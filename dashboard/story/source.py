@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 import pyarrow as pa
 
 from cascade_runtime.vocabulary.report import Report
 from cascade_runtime.vocabulary.trace_meta import TraceMeta
+from collector.storage._interface import News
 
 MAX_PLAN = 50
 """Sentences of what a job says will happen next."""
@@ -49,7 +51,10 @@ class RunSource(Protocol):
         ...
 
     def query(self, sql: str) -> pa.Table:
-        """Trusted SQL over the tables and named views of this run.
+        """Trusted SQL over the tables and named views of this run, for what is shown at once.
+
+        Of a run that grows the rows of the last half second may be missing, but none that came
+        before the last ``news``.
 
         Raises:
             BadUsage: the statement fails.
@@ -58,13 +63,29 @@ class RunSource(Protocol):
         ...
 
     def query_whole(self, sql: str) -> pa.Table:
-        """The same for a statement that looks at a whole run.
+        """The same over every row that there is now.
 
         Of a saved trace a slow answer is kept for the next opening.
 
         Raises:
             BadUsage, BadTrace: as ``query``.
         """
+        ...
+
+    def query_at(self, sql: str) -> tuple[pa.Table, News | None]:
+        """The same, and the news as of the rows that it saw.
+
+        Raises:
+            BadUsage, BadTrace: as ``query``.
+        """
+        ...
+
+    def question(self) -> AbstractContextManager[None]:
+        """Around work on an answer that somebody waits for: what comes in gives way for a moment."""
+        ...
+
+    def news(self) -> News | None:
+        """The newest rows, for whoever keeps what was read; None where no rows come any more."""
         ...
 
     def report(self) -> Report | None:

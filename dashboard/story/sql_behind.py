@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dashboard.story.measured import CPU_SAMPLE
+from dashboard.story.sample_keeper import CPU_SAMPLE
 
 SQL: dict[str, str] = {
     "waits": "SELECT rank, waited_s, caused_s, exposed_s, joules FROM wasted_barrier_time "

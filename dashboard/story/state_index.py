@@ -54,19 +54,15 @@ class StateIndex:
 
     def _index_regimes(self) -> None:
         """Where each actor's spans in each group begin and end in the story's columns."""
-        regimes = self._story.regimes
-        self._starts = np.array(regimes.start_ns, dtype=np.int64)
-        rank = np.array(regimes.rank, dtype=np.int64)
-        again = np.array(regimes.incarnation, dtype=np.int64)
+        spans = self._story.regimes.spans
+        self._starts, rank, again = spans.start, spans.rank, spans.incarnation
         if not len(rank):
             return
-        names = {name: n for n, name in enumerate(dict.fromkeys(regimes.group))}
-        group = np.array([names[name] for name in regimes.group], dtype=np.int64)
-        change = (np.diff(rank) != 0) | (np.diff(again) != 0) | (np.diff(group) != 0)
+        change = (np.diff(rank) != 0) | (np.diff(again) != 0) | (np.diff(spans.group) != 0)
         edges = [0, *(np.flatnonzero(change) + 1).tolist(), len(rank)]
         for low, high in pairwise(edges):
             key = (int(rank[low]), int(again[low]))
-            self._spans.setdefault(key, {})[regimes.group[low]] = (low, high)
+            self._spans.setdefault(key, {})[spans.groups[int(spans.group[low])]] = (low, high)
 
     def actor(self, rank: int, t_ns: int) -> Actor | None:
         """Who was that rank at t: its latest incarnation by then, else its first."""

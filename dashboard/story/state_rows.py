@@ -8,8 +8,8 @@ import numpy as np
 
 from dashboard.story.activity import Key
 from dashboard.story.facts import Facts
-from dashboard.story.measured import CPU_SAMPLE
 from dashboard.story.model import Story
+from dashboard.story.sample_keeper import CPU_SAMPLE
 
 EXACT_ROWS = 20_000_000
 """Of larger runs step and seq are as of the bucket that ended last (see activity)."""

@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 
 from dashboard.story.facts import Facts, FactsKeeper
-from dashboard.story.measured import MeasuredKeeper
-from dashboard.story.model import Story
+from dashboard.story.measured import measured_of
+from dashboard.story.model import Regimes, Story
+from dashboard.story.packed_story import framed
 from dashboard.story.packing import packed_json
 from dashboard.story.source import RunSource
 from dashboard.story.state_at import state_at
@@ -21,14 +22,27 @@ from dashboard.story.state_index import StateIndex
 from dashboard.story.story import tell
 from dashboard.story.window import window
 from dashboard.tiles import Building, tiles_of
+from dashboard.tiles.in_threads import NUM_THREADS
 
 PAUSE_S = 0.25
 """A story of a growing run is not made anew more often."""
 
 SHARE = 2
-"""And the pause is at least so many times what making it took."""
+"""And the pause is at least so many times what making it took of a core: where others have the cores, they
+have them anyway."""
 
 LONGEST_PAUSE_S = 5.0
+
+MOST_S = 0.5
+"""Who has a story waits so long at most for the next one."""
+
+_waiting = threading.BoundedSemaphore(NUM_THREADS // 2)
+"""So many wait for a next story, of whatever run; others come again, and leave threads for other answers."""
+
+LATELY_S = 1.0
+"""What is asked of a moment or a window is told with a story that is so old at most."""
+
+FRAMED_LEVEL = 2
 
 FIRST_S = 1.0
 """A pulse waits so long for the first story; a large run that nobody has looked at yet takes longer."""
@@ -59,6 +73,16 @@ class Told:
         """Its JSON in gzip; None when it is small."""
         return packed_json(self.body)
 
+    @cached_property
+    def framed(self) -> bytes:
+        """As pages read it (packed_story.framed)."""
+        return framed(msgspec.structs.replace(self.story, regimes=Regimes()), self.story.regimes)
+
+    @cached_property
+    def framed_packed(self) -> bytes | None:
+        """The same in gzip. What is small of a story repeats itself and packs well however quickly."""
+        return packed_json(self.framed, FRAMED_LEVEL)
+
 
 class Teller:
     """One run. Safe to call from several threads.
@@ -66,16 +90,25 @@ class Teller:
     Args:
         source: the run.
         mono_s: the clock.
+        cpu_s: what this thread used of a core.
+        wait_s: waits so many seconds.
     """
 
-    def __init__(self, source: RunSource, mono_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        source: RunSource,
+        mono_s: Callable[[], float] = time.monotonic,
+        cpu_s: Callable[[], float] = time.thread_time,
+        wait_s: Callable[[float], object] = time.sleep,
+    ) -> None:
         self.source = source
         self._mono_s = mono_s
+        self._cpu_s = cpu_s
+        self._wait_s = wait_s
         self._keeper = FactsKeeper(source, mono_s)
-        self._measured = MeasuredKeeper()
         self._telling = threading.Lock()
         self._told: Told | None = None
-        self._not_before_s = 0.0
+        self._told_s = self._not_before_s = self._again_s = 0.0
         self._first: threading.Thread | None = None
         self._began_s = 0.0
         self._failed = False
@@ -96,23 +129,65 @@ class Teller:
             assert told is not None
             return told
         try:
-            told = self._told
-            began = self._mono_s()
-            if told is not None and (told.version == self.version() or began < self._not_before_s):
-                return told
-            version = self.version()
-            facts = self._keeper.facts()
-            measured = self._measured.of(facts, version)
-            # A part that is of a moment before is brought up to date though nothing more comes.
-            told = Told(tell(facts, measured, version if facts.is_fresh else f"{version}~"), facts)
-            took = self._mono_s() - began
-            if self.source.is_live:
-                pause_s = max(PAUSE_S, min(SHARE * took, LONGEST_PAUSE_S))
-                self._not_before_s = self._mono_s() + pause_s
-            self._told = told
-            return told
+            return self._tell()
         finally:
             self._telling.release()
+
+    def next_story(self, known: str | None) -> Told:
+        """The same for who has a story already: one that is being told, or may be soon, is waited for.
+
+        Args:
+            known: the version of the story that he has.
+        """
+        told = self.story()
+        if told.version != known or told.version == self.version():
+            return told
+        if not _waiting.acquire(blocking=False):
+            return told
+        try:
+            until = self._mono_s() + MOST_S
+            self._wait_s(max(0.0, min(MOST_S, self._not_before_s - self._mono_s())))
+            if self._telling.acquire(timeout=max(0.0, until - self._mono_s())):
+                try:
+                    return self._tell()
+                finally:
+                    self._telling.release()
+            return self._told or told
+        finally:
+            _waiting.release()
+
+    def _tell(self) -> Told:
+        """Tell it, unless it was told just now; ``_telling`` is held."""
+        told, version, now = self._told, self.version(), self._mono_s()
+        if told is not None and (
+            told.version == version
+            or now < self._not_before_s
+            or (told.version == f"{version}~" and now < self._again_s)
+        ):
+            return told
+        began_s = self._cpu_s()
+        with self.source.question():
+            facts = self._keeper.facts()
+            # A part that is of a moment before is brought up to date though nothing more comes.
+            version = version if facts.is_fresh else f"{version}~"
+            before, told = told, Told(tell(facts, measured_of(facts), version), facts)
+        now = self._mono_s()
+        if self.source.is_live:
+            took_s = self._cpu_s() - began_s
+            pause_s = max(PAUSE_S, min(SHARE * took_s, LONGEST_PAUSE_S))
+            self._not_before_s = now + pause_s
+        # Nothing came, and the part was not brought up to date either: it is told again more seldom.
+        is_same = before is not None and before.version == told.version
+        self._again_s = now + LONGEST_PAUSE_S if is_same else now
+        self._told, self._told_s = told, now
+        return told
+
+    def _lately(self) -> Told:
+        """A story that was told lately will do: the page that asks shows it."""
+        told = self._told
+        if told is not None and self._mono_s() - self._told_s < LATELY_S:
+            return told
+        return self.story()
 
     def begin(self) -> None:
         """Tell the first story in a thread, so that nobody waits for it without knowing why."""
@@ -158,12 +233,12 @@ class Teller:
 
     def state(self, t_ns: int) -> dict[str, Any]:
         """Every rank at a moment, in ns since t0."""
-        told = self.story()
+        told = self._lately()
         return state_at(told.facts, told.story, told.index, t_ns)
 
     def window(self, a_ns: int, b_ns: int, group: str | None = None) -> dict[str, Any]:
         """Numbers of a window, in ns since t0; regimes are those of one group."""
-        told = self.story()
+        told = self._lately()
         waits = tiles_of(self.source).window(a_ns, b_ns, told.facts.t0_ns)
         return window(told.facts, told.story, waits, a_ns, b_ns, group)
 

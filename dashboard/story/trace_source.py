@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pyarrow as pa
@@ -90,6 +91,17 @@ class TraceRun:
     def query_whole(self, sql: str) -> pa.Table:
         """See RunSource."""
         return self._answers.query(sql)
+
+    def query_at(self, sql: str) -> tuple[pa.Table, None]:
+        """See RunSource."""
+        return self.query_whole(sql), None
+
+    def question(self) -> AbstractContextManager[None]:
+        """See RunSource; nothing comes in."""
+        return nullcontext()
+
+    def news(self) -> None:
+        """See RunSource."""
 
     def report(self) -> Report | None:
         """See RunSource; the first call starts judging where there is no report."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from cascade_runtime.vocabulary.report import Report
 from dashboard.story.actors import Cast
 from dashboard.story.excursions import Excursion
@@ -234,7 +232,7 @@ def _running(facts: Facts, cast: Cast, regimes: Regimes) -> str:
         said.append(_NAMES[weakest])
     if facts.activity is not None:
         keys = [k for k in facts.activity.spans if k not in cast.agents]
-        step = max((int(np.max(facts.activity.spans[k].step)) for k in keys), default=-1)
+        step = max((facts.activity.spans[k].highest_step for k in keys), default=-1)
         if step >= 0:
             said.append(f"step {step:,}")
     return f"Running: {', '.join(said)}."

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from dashboard.story.facts import Facts
-from dashboard.story.measured import CPU_SAMPLE
 from dashboard.story.model import REGIME_CODES, Story
+from dashboard.story.sample_keeper import CPU_SAMPLE
 from dashboard.tiles.run_tiles import WindowSums
 
 _WORDS = tuple(REGIME_CODES)
@@ -68,18 +68,23 @@ def _regimes(
     story: Story, group: str | None, a_ns: int, b_ns: int
 ) -> tuple[dict[int, dict[int, int]], dict[int, int]]:
     """Time in each regime, by rank and in all."""
-    regimes = story.regimes
-    start = np.array(regimes.start_ns, dtype=np.int64)
-    end = np.array(regimes.end_ns, dtype=np.int64)
-    length = np.minimum(end, b_ns) - np.maximum(start, a_ns)
+    spans = story.regimes.spans
     by_rank: dict[int, dict[int, int]] = {}
     whole: dict[int, int] = {}
-    for at in np.flatnonzero(length > 0).tolist():
-        if regimes.group[at] != group:
-            continue
-        held, code = by_rank.setdefault(regimes.rank[at], {}), regimes.regime[at]
-        held[code] = held.get(code, 0) + int(length[at])
-        whole[code] = whole.get(code, 0) + int(length[at])
+    if group not in spans.groups:
+        return by_rank, whole
+    length = np.minimum(spans.end, b_ns) - np.maximum(spans.start, a_ns)
+    at = np.flatnonzero((length > 0) & (spans.group == spans.groups.index(group)))
+    if not len(at):
+        return by_rank, whole
+    rank, code, length = spans.rank[at], spans.regime[at], length[at]
+    firsts = np.concatenate(([0], np.flatnonzero(np.diff(rank)) + 1))  # they are sorted by rank
+    for held in range(len(_WORDS)):
+        sums = np.add.reduceat(np.where(code == held, length, 0), firsts)
+        for one, time_ns in zip(rank[firsts].tolist(), sums.tolist(), strict=True):
+            if time_ns:
+                by_rank.setdefault(one, {})[held] = time_ns
+                whole[held] = whole.get(held, 0) + time_ns
     return by_rank, whole
 
 

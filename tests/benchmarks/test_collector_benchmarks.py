@@ -324,7 +324,7 @@ def test_connections_hold_by_time_resets_errors_and_a_generator_in_time():
 
 def asked(ms, *, load_was_on=True):
     sent = Sent(num_rows=1000, seconds=1.0, end=10.0)
-    return [reads.Round([Asked("a", 1.0, ms, 1)] * 20, sent, load_was_on)]
+    return [reads.Round([Asked("a", 1.0, ms, 1)] * 20, sent=sent, load_was_on=load_was_on)]
 
 
 def test_reads_are_judged_by_the_dashboards_path():

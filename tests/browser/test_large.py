@@ -85,6 +85,7 @@ def test_sixty_four_ranks_on_one_page(visit, tmp_path):
         ranks = page.get_by_role("region", name="Ranks at the cursor").locator("tbody tr")
         v.until(lambda: ranks.count() == 64, "a line for each rank")
         page.get_by_role("button", name="Whole run", exact=True).click()
+        v.until(lambda: v.number("a") <= 0, "the address tells the whole run")
         left, width = v.plot()
         absent = v.token("--regime-strong")
         v.until(lambda: runs_of(v.column(left + width / 2), absent), "lanes are drawn")

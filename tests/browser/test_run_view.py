@@ -20,6 +20,7 @@ def opened(visit):
     def begin(command, query=""):
         v = visit(command.base)
         v.open(run_path(command, query), "canvas.ct-base")
+        v.until_text(".cr-verdict-word", "^(?!judging)")  # what it opens at may change until then
         v.settled()
         return v
 
@@ -30,6 +31,7 @@ def opened(visit):
 def one_page(chromium, kill_one):
     v = Visit(chromium, kill_one.base)
     v.open(run_path(kill_one), "canvas.ct-base")
+    v.until_text(".cr-verdict-word", "^ok$")
     v.settled()
     yield v
     v.close()
@@ -56,7 +58,7 @@ def test_a_run_without_violations_opens_at_its_worst_incident(opened, kill_one):
     assert v.query["sel"] == (worst["sel"] or f"incident:{worst['id']}")
     assert v.number("t") == worst["at_ns"]
     assert v.number("a") <= worst["at_ns"] <= v.number("b")
-    assert v.text(".cr-verdict-word") == "ok"
+    v.until_text(".cr-verdict-word", "^ok$")
     assert "Rank 2 died" in v.text(".cr-incident[aria-current=true]")
     ranks = v.page.get_by_role("region", name="Ranks at the cursor").locator("tbody tr")
     v.until(lambda: ranks.count() == 4, "the four ranks at the cursor")
@@ -67,17 +69,22 @@ def test_a_run_with_a_violation_opens_at_the_first(opened, broken):
     first = min(story_of(broken)["violations"], key=lambda one: one["at_ns"])
     assert v.query["sel"] == f"violation:{first['id']}"
     assert v.number("a") <= first["at_ns"] <= v.number("b")
-    assert v.text(".cr-verdict-word") == "violated"
+    v.until_text(".cr-verdict-word", "^violated$")
     assert "L3" in v.page.get_by_role("region", name="Violation").first.inner_text()
 
 
 def test_a_run_in_which_nothing_happened_says_so(opened, clean):
     v = opened(clean)
-    assert v.text(".cr-verdict-word") == "ok"
+    v.until_text(".cr-verdict-word", "^ok$")
     told = story_of(clean)["incidents"]
     assert {(one["kind"], one["severity"]) for one in told} <= {("wait", "info")}
     assert v.page.locator(".cr-incident").count() == len(told)
     assert v.number("a") < 0 < story_of(clean)["t1_ns"] < v.number("b")
+    regimes = story_of(clean)["regimes"]
+    firsts = {}
+    for rank, start in zip(regimes["rank"], regimes["start_ns"], strict=True):
+        firsts[rank] = min(start, firsts.get(rank, start))
+    assert v.number("t") == max(firsts.values())  # every rank is there
 
 
 def test_keys_of_the_window_and_the_cursor(keyed, kill_one):

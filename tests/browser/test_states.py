@@ -125,7 +125,7 @@ def test_a_run_that_has_ended_is_shown_when_its_collector_is_gone(visit, tmp_pat
     with replayed("clean") as command:
         v = visit(command.base, expected=REFUSED)
         page = v.open(command.url, "canvas.ct-base")
-        v.settled()
+        v.until_text(".cr-verdict-word", "^ok$")
         command.stop()
         page.get_by_role("button", name="View as table").click()
         v.until_text("dialog [role=alert]", "did not come: the collector does not answer")

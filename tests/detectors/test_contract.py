@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 
 import pytest
 
@@ -53,3 +54,14 @@ def test_silent_without_signals_for_ever(name):
 def test_its_limits_stand_in_the_packaged_policy(name):
     limits = FOUND[name].limits
     assert limits is None or limits in vars(load_policy())
+
+
+@each
+def test_it_takes_some_signal_and_its_page_tells_of_it(name):
+    spec = FOUND[name]
+    detector = spec.under(load_policy())
+    assert any(member.startswith("feed") for member in dir(detector))
+    page = (Path(__file__).parents[2] / "docs" / "detectors.md").read_text()
+    assert f"| `{name}` |" in page
+    assert f"**`{name}`.**" in page
+    assert all(f"{fault}" in page for fault in spec.faults)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -79,8 +80,17 @@ def test_observe_says_what_it_would_have_done(jobs: JobRunner) -> None:
     assert job.verdict() in ("ok", "unknown")
 
 
-def test_a_second_death_falls_to_eventual_and_climbs_back(jobs: JobRunner) -> None:
-    job = jobs.run("--steps", "60", "--dtype", "float64", kills=(Kill(3, 12), Kill(2, 14)))
+def test_a_second_death_falls_to_eventual_and_climbs_back(jobs: JobRunner, tmp_path: Path) -> None:
+    """Two losses within a minute are churn too, so STRONG comes only after a quiet time."""
+    policy = tmp_path / "policy.toml"
+    packaged = files("cascade_runtime.vocabulary") / "policies" / "default.toml"
+    text = packaged.read_text().replace("quiet_s = 30.0", "quiet_s = 0.3")
+    policy.write_text(text)
+    job = jobs.run(
+        *("--steps", "80", "--dtype", "float64", "--pause-ms", "10"),
+        kills=(Kill(3, 12), Kill(2, 14)),
+        policy=str(policy),
+    )
     assert job.outcome.finished == [0, 1]
     walked = [
         (r["from_regime"], r["to_regime"], r["fault"])
@@ -93,8 +103,19 @@ def test_a_second_death_falls_to_eventual_and_climbs_back(jobs: JobRunner) -> No
         ("EVENTUAL", "CAUSAL", "RECOVERY_DETECTED"),
         ("CAUSAL", "STRONG", "STABLE_SYNC"),
     ]
+    churn = [r for r in job.rows("health") if r["fault"] == "NODE_CHURN_HIGH"]
+    assert [(r["value"], r["threshold"]) for r in churn] == [(2.0, 2.0)]
     states = job.parameters()
     assert largest_difference(states[0], states[1]) == 0.0
+    assert_ok(job)
+
+
+def test_two_losses_within_a_minute_are_churn_and_hold_the_climb_up(jobs: JobRunner) -> None:
+    job = jobs.run("--steps", "60", kills=(Kill(3, 12), Kill(2, 14)))
+    assert job.outcome.finished == [0, 1]
+    churn = [d for d in job.rows("decisions") if d["fault"] == "NODE_CHURN_HIGH"]
+    assert [d["changed"] for d in churn] == [False], "CAUSAL or EVENTUAL stay as they are"
+    assert not [r for r in job.rows("health") if r["fault"] == "STABLE_SYNC"]
     assert_ok(job)
 
 

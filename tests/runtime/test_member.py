@@ -129,6 +129,10 @@ class Word:
             self.fenced = True
 
 
+class Ring:
+    """The step ring: no step is timed here."""
+
+
 class Fake:
     """A member and what stands around it."""
 
@@ -136,7 +140,7 @@ class Fake:
         self.recorder, self.link, self.word = Recorder(), Link(), Word()
         first = view(*members, regime=regime)
         self.member = Member(
-            Actor(rank), first, Objects(), self.recorder, self.link, self.word  # type: ignore[arg-type]
+            Actor(rank), first, Objects(), self.recorder, self.link, self.word, Ring()  # type: ignore[arg-type]
         )  # fmt: skip
 
     def step(self, issue: bool = True) -> None:

@@ -1,4 +1,7 @@
-"""The run view: an empty place that assets/90_mount.js fills."""
+"""The run view for who comes from another page: an empty place that assets/90_mount.js fills.
+
+Who opens its address gets a document of its own (run_document.py).
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 
 import pytest
 
@@ -496,3 +497,76 @@ def test_queries_see_whole_prefixes_while_rows_come(opener):
     ]  # fmt: skip
     check(store, expected)
     check(opener(), expected)
+
+
+# ---- rows that go on -----------------------------------------------------------------------------
+
+
+def num_steps(store, **how):
+    (row,) = store.query(
+        "SELECT count(*) AS n, max(seq) AS last FROM steps", RUN, **how
+    ).to_pylist()
+    assert row["n"] == 0 or row["n"] == row["last"] + 1
+    return row["n"]
+
+
+def test_an_answer_may_be_as_old_as_one_says_and_no_older(opener):
+    store = opener()
+    send(store, *steps(0, 9))
+    assert num_steps(store, max_age_s=3600.0) in (0, 10)
+    assert num_steps(store) == 10
+    send(store, *steps(10, 19))
+    assert num_steps(store, max_age_s=3600.0) in (0, 10, 20)
+    end = time.monotonic() + 20.0
+    while num_steps(store, max_age_s=0.05) < 20:  # within so long it is seen
+        assert time.monotonic() < end
+    assert num_steps(store) == 20
+    both = "SELECT (SELECT count(*) FROM steps) + (SELECT count(*) FROM collectives) AS n"
+    send(store, step(20), entered(21))
+    (row,) = store.query(both, RUN, max_age_s=3600.0).to_pylist()
+    assert row["n"] in (0, 10, 20, 22)  # whole commits
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_news_bring_each_row_once(opener, seed):
+    """Whatever moves rows from one place to another meanwhile; or they say that they cannot."""
+    chance, store = random.Random(seed), opener()
+    send(store, step(0))
+    place, got, waiting, seq = store.news(RUN).place, [0], [], 1
+    for _ in range(60):
+        records = []
+        for at in range(seq, seq + chance.randrange(1, 6)):
+            records.append(step(at) if chance.random() < 0.6 else entered(at))
+            if not isinstance(records[-1], type(step(0))):
+                waiting.append(at)
+        seq += len(records)
+        while waiting and chance.random() < 0.5:
+            records.append(done(waiting.pop(chance.randrange(len(waiting)))))
+        send(store, *records)
+        if chance.random() < 0.3:
+            store.publish(RUN)
+        if chance.random() < 0.4:
+            news = store.news(RUN)
+            for table in ("steps", "collectives"):
+                parts = news.after(place, table)
+                assert parts is not None
+                got += [number for part in parts for number in part["seq"].to_pylist()]
+            assert sorted(news.open()["seq"].to_pylist()) == sorted(waiting)
+            assert sorted([*got, *waiting]) == list(range(seq))
+            place = news.place
+
+
+def test_an_answer_can_be_gone_on_with(opener):
+    store = opener()
+    send(store, *steps(0, 4))
+    found, seen = store.query_at("SELECT seq FROM steps", RUN)
+    send(store, *steps(5, 9))
+    store.publish(RUN)
+    later = store.news(RUN).after(seen.place, "steps")
+    assert found["seq"].to_pylist() == [0, 1, 2, 3, 4]
+    assert [seq for part in later for seq in part["seq"].to_pylist()] == [5, 6, 7, 8, 9]
+    assert seen.after(seen.place, "steps") == []
+    with pytest.raises(BadUsage):
+        store.query_at("SELECT 1", RUN)
+    with pytest.raises(NoSuchRun):
+        store.news("run-that-is-not")

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cascade_runtime.vocabulary.errors import BadUsage
-from collector.hot import converter
+from collector.hot import converter, hot_rows
 from collector.hot.asking import Asking
 from collector.hot.open_rows import OpenRows
 from collector.schema.arrow import arrow_schema
@@ -176,6 +176,44 @@ def test_small_chunks_are_put_together(embedded, by_hand):
     send(store, *steps(100, 129))
     check(store, steps(0, 129))  # makes a segment of them
     assert "steps" not in hot(store).snapshot().tables
+
+
+def test_who_takes_an_older_answer_converts_nothing(embedded, by_hand, monkeypatch):
+    store = embedded()
+    send(store, *steps(0, 9))
+    hot(store).convert_waiting()
+    send(store, *steps(10, 19))
+
+    def fails():
+        raise AssertionError("nothing is to be converted")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(hot(store), "_convert", fails)
+        with hot(store)._converting:  # nor waited for
+            sql = "SELECT count(*) AS n FROM steps"
+            assert store.query(sql, RUN, max_age_s=DEADLINE_S).to_pylist() == [{"n": 10}]
+    assert queried(store) == steps(0, 19)
+
+
+def test_rows_that_were_sealed_are_at_hand_for_a_follower_for_a_while(
+    embedded, by_hand, monkeypatch
+):
+    store = embedded(segment_rows=1)
+    send(store, *steps(0, 9))
+    place = store.news(RUN).place
+    send(store, *steps(10, 19))
+    store.publish()
+    assert "steps" not in hot(store).snapshot().tables
+    (rows,) = store.news(RUN).after(place, "steps")
+    assert rows["seq"].to_pylist() == list(range(10, 20))
+    monkeypatch.setattr(hot_rows, "LEFT_S", 0.0)
+    assert store.news(RUN).after(place, "steps") is None  # whoever follows asks for all of them
+    assert not hot(store)._left
+    monkeypatch.setattr(hot_rows, "FOLLOWED_S", 0.0)
+    send(store, *steps(20, 29))
+    store.publish()
+    assert not hot(store)._left  # nobody follows: nothing is kept
+    check(store, steps(0, 29))
 
 
 def test_open_rows_follow_their_list():

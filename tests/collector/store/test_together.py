@@ -194,3 +194,17 @@ def test_unread_batches_count_in_the_queue_until_they_are_answered(embedded):
     assert [future.result(20).num_rows for future in futures] == [30] * 3
     assert store._writer.num_queued_rows == 0
     assert store._writer._queued_bytes == 0
+
+
+@pytest.mark.parametrize("first", ["record", "scan"])
+def test_a_completion_that_two_batches_of_a_commit_bring_is_one(embedded, first):
+    """Scanned batches list their completions only when another batch has to be looked into."""
+    store = embedded()
+    send(store, entered(0))
+    scanned = later([done(0), entered(1), done(1), step(2)])
+    looked_into = json_batch([done(0), done(1), step(3)])
+    batches = [scanned, looked_into] if first == "scan" else [looked_into, scanned]
+    answers = in_one_commit(store, batches)
+    # Each row and each completion is counted once, whichever batch comes first.
+    assert sum(answer.num_rows for answer in answers) == 5
+    check(store, [entered(0), done(0), entered(1), done(1), step(2), step(3)])

@@ -103,6 +103,20 @@ def test_a_body_that_is_not_packed_as_it_says_is_400(app, packing):
     assert packing in answer.error["hint"]
 
 
+def test_a_damaged_frame_is_400(app, store):
+    frame = zstandard.ZstdCompressor(write_checksum=True).compress(ENCODED[MSGPACK])
+    answer = post(app, frame[:-1] + bytes([frame[-1] ^ 1]), packing="zstd")
+    assert (answer.status, answer.error["code"]) == (400, "bad_body")
+    assert post(app, frame + frame, packing="zstd").status == 422  # two arrays are no batch
+    assert not store.batches
+
+
+def test_a_packed_batch_without_rows_needs_no_store(app, store):
+    store.refuse_with = StoreDown("down")
+    empty = zstandard.ZstdCompressor().compress(msgspec.msgpack.encode([]))
+    assert post(app, empty, packing="zstd").json["num_rows"] == 0
+
+
 def test_one_bad_record_rejects_the_batch_and_is_named(app, store):
     lines = [codec.to_json(step(0)), b'["steps", 7]']
     answer = post(app, b"\n".join(lines), NDJSON)

@@ -12,7 +12,7 @@ from cascade_runtime.vocabulary.events import Gaps, Record
 from collector.wire.batch import BadBatch, Batch, Scan
 from collector.wire.records import LEAST_SCANNED, array_length, decode_msgpack, encode_msgpack
 from collector.wire.scan import scan_body
-from collector.wire.unread import Unread, join, read_together, unread
+from collector.wire.unread import MOST_UNREAD, Unread, join, read_together, unread
 from tests.collector.wire.bodies import sample_rows
 from tests.vocabulary.strategies import LAWS, records
 
@@ -87,6 +87,16 @@ def test_joined_batches_are_one_with_the_rows_of_all() -> None:
     check_scans(whole.scan, scan_body(whole.body, len(want)))
 
 
+def test_a_lone_body_is_scanned_when_it_is_long_enough() -> None:
+    rows = [row for row in sample_rows() if not isinstance(row, Gaps)]
+    for num, is_scanned in ((LEAST_SCANNED - 1, False), (LEAST_SCANNED, True)):
+        bodies = [encode_msgpack(rows[:num])]
+        (found,) = read_together([Unread(bodies[0], num)])
+        check_same([found], bodies)
+        assert isinstance(found, Batch)
+        assert (found.scan is not None) == is_scanned
+
+
 def check_scans(mine: Scan | None, want: Scan | None) -> None:
     assert mine is not None
     assert want is not None
@@ -97,7 +107,7 @@ def check_scans(mine: Scan | None, want: Scan | None) -> None:
 
 def test_what_is_large_or_wrong_at_first_sight_is_read_at_once() -> None:
     (row,) = [r for r in sample_rows() if r.__struct_config__.tag == "steps"][:1]
-    assert unread(encode_msgpack([row] * (LEAST_SCANNED - 1))) is not None
-    assert unread(encode_msgpack([row] * LEAST_SCANNED)) is None
+    assert unread(encode_msgpack([row] * (MOST_UNREAD - 1))) is not None
+    assert unread(encode_msgpack([row] * MOST_UNREAD)) is None
     for body in (b"", b"\x90", b"\xc0", b"\x9f\x01", b"\xdc\x00\x60", b"\xdd\xff\xff\xff\xff"):
         assert unread(body) is None

@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from dashboard.story.model import Regimes
+from dashboard.story.packed_story import framed
+
 ASSETS = Path(__file__).parents[3] / "dashboard" / "assets"
 HOST = "http://canvas.test"
 SHEETS = ("theme.css", "timeline.css")
@@ -174,7 +177,9 @@ class Stub:
             if query.get("if_version") == told["version"]:
                 route.fulfill(status=304)
             else:
-                route.fulfill(json=told)
+                rest = {name: part for name, part in told.items() if name != "regimes"}
+                body = framed(rest, Regimes(**told["regimes"]))
+                route.fulfill(body=body, content_type="application/octet-stream")
         elif what == "pulse":
             pulse = {
                 **{"version": told["version"], "tiles_version": "1", "t1_ns": told["t1_ns"]},

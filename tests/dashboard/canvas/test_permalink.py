@@ -97,3 +97,29 @@ def test_without_a_place_it_opens_at_the_first_violation_else_the_worst_incident
     page.evaluate(MOUNT, {})
     page.wait_for_function("view.story")
     assert page.evaluate("[view.sel, view.t]") == ["violation:C1:2:0:9", 45 * SECOND]
+
+
+def judged_after_opening(stub, page, meanwhile=""):
+    """Opens while the analyzer is at work; then it has found a violation."""
+    stub.story["verdict"] |= {"state": "judging"}
+    page.evaluate(MOUNT, {})
+    page.wait_for_function("view.story")
+    if meanwhile:
+        page.evaluate(meanwhile)
+    violation = {"id": "C1:2:0:9", "code": "C1", "name": "n", "rank": 2, "at_ns": 45 * SECOND}
+    stub.story = stub.story | {
+        "version": "2",
+        "verdict": stub.story["verdict"] | {"state": "violated"},
+        "violations": [violation | {"sentence": "s", "steps": []}],
+    }
+    page.wait_for_function("view.story.version === '2'")
+    return page.evaluate("[view.sel, view.t]")
+
+
+def test_a_violation_that_is_found_after_opening_is_where_it_opens(page, stub):
+    assert judged_after_opening(stub, page) == ["violation:C1:2:0:9", 45 * SECOND]
+
+
+def test_who_has_moved_meanwhile_stays_there(page, stub):
+    found = judged_after_opening(stub, page, f"view.seek({7 * SECOND})")
+    assert found[1] == 7 * SECOND and found[0] != "violation:C1:2:0:9"

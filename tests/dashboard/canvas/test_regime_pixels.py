@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 from typing import Any
 
@@ -43,6 +44,21 @@ def histories(draw):
     }
 
 
+@st.composite
+def on_borders(draw):
+    """Intervals that begin and end where pixels do, however long a pixel is."""
+    w = draw(st.integers(1, 60))
+    pixel = draw(st.integers(1, 10**9))
+    a = draw(st.integers(0, 10**13))
+    edges = sorted(draw(st.sets(st.integers(-3, w + 3), min_size=2, max_size=12)))
+    rows = [
+        (0, draw(st.integers(0, 2)), a + low * pixel, a + high * pixel)
+        for low, high in itertools.pairwise(edges)
+        if draw(st.booleans())
+    ]
+    return {"rows": [0], "intervals": rows, "a": a, "b": a + w * pixel, "w": w}
+
+
 def brute_force(case: dict[str, Any]) -> dict[str, list[Any]]:
     a, b, w = case["a"], case["b"], case["w"]
     shares, covered, worst = [], [], []
@@ -63,11 +79,11 @@ def brute_force(case: dict[str, Any]) -> dict[str, list[Any]]:
 
 
 @settings(
-    max_examples=6,
+    max_examples=12,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
-@given(cases=st.lists(histories(), min_size=20, max_size=40))
+@given(cases=st.lists(histories() | on_borders(), min_size=20, max_size=40))
 def test_pixels_are_what_plain_arithmetic_gives(plain, cases):
     asked = [
         {"regimes": intervals(c["intervals"]), **{k: c[k] for k in ("rows", "a", "b", "w")}}
@@ -92,6 +108,23 @@ def test_pixels_are_what_plain_arithmetic_gives(plain, cases):
         ):
             if abs(covered - 0.5) > 1e-6:
                 assert drawn == (body if covered > 0.5 else 255)
+
+
+def test_what_ends_where_a_pixel_does_is_not_in_the_next_one(plain):
+    """Of all pairs of widths those at which a float's product lies beyond the border."""
+    pairs = [
+        (w, pixel, k)
+        for w, pixel in itertools.product(range(3, 60), (3, 7, 999_983, 123_456_789))
+        for k in range(1, w)
+        if k * pixel * (w / (w * pixel)) > k
+    ]
+    assert len(pairs) > 50
+    asked = [
+        {"regimes": intervals([(0, 2, 0, k * pixel)]), "rows": [0], "a": 0, "b": w * pixel, "w": w}
+        for w, pixel, k in pairs
+    ]
+    for (w, _, k), got in zip(pairs, plain.evaluate(ASK, asked), strict=True):
+        assert got["worst"] == got["drawn"]["worst"] == [2] * k + [255] * (w - k)
 
 
 @pytest.mark.parametrize("at_s", [0.0, 3600.123, 4 * 3600 - 0.02])

@@ -19,7 +19,7 @@ ROW = """([name, row]) => {
 
 
 def settled(page):
-    page.wait_for_function("!tl.frame")
+    page.wait_for_function("!tl.frame && !tl.rest")
 
 
 def point(page, lane, row, t):

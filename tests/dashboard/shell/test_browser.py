@@ -190,3 +190,26 @@ def test_no_run_names_the_next_act_and_a_token_lets_one_in(browser, start, tmp_p
     made.complaints = [line for line in made.complaints if "status of 401" not in line]
     made.check()
     context.close()
+
+
+def test_the_run_view_needs_nothing_of_dash_and_asks_once(watched):
+    asked = []
+    watched.page.on("request", lambda request: asked.append(request.url))
+    page = watched.open(watched.run)
+    page.wait_for_selector(".cr-at-waits .cr-panel")
+    page.wait_for_selector("canvas.ct-base")
+    assert not [url for url in asked if "_dash" in url]
+    assert len([url for url in asked if "/story?" in url]) == 1  # the document's answer is used
+    page.get_by_role("link", name="Waits", exact=True).click()
+    page.wait_for_selector(".cs-panel .js-plotly-plot .bars")
+    assert page.locator("#cascade-run").count() == 0
+    page.evaluate("window.same = true")  # from here on Dash leads from page to page
+    page.get_by_role("link", name="Timeline", exact=True).click()
+    page.wait_for_selector("#cascade-run .cr-run .cr-verdict-word")
+    page.get_by_role("link", name="Violations", exact=True).click()
+    page.wait_for_selector(".cs-page .cs-title")
+    assert page.locator(".cr-run").count() == 0
+    page.go_back()
+    page.wait_for_selector("canvas.ct-base")
+    assert page.evaluate("window.same === true")
+    watched.check()

@@ -52,7 +52,8 @@ def test_a_browser_is_sent_to_the_form_and_back(empty, reader):
 
 
 def test_the_api_answers_as_before(empty, reader):
-    for path in ("/v1/runs", "/metrics", "/dash/_dash-layout", "/dash/assets/theme.css"):
+    own = ("/dash/_dash-layout", "/dash/assets/theme.css", "/dash/_run/0-view.js")
+    for path in ("/v1/runs", "/metrics", *own):
         answer = ask(empty, "GET", path)
         assert answer.status == 401
         assert answer.error["code"] == "no_token"
