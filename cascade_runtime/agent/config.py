@@ -29,6 +29,10 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Socket of a process to fork ranks from (see zygote.py); None starts them afresh."""
     collector: str | None = None
     """Address to ship rows to; None leaves them in the spool. Its token is never in here."""
+    respawn: int = 0
+    """How often a rank that was lost may be started again."""
+    respawn_delay_s: float = 1.0
+    """Before the first time; each next one waits twice as long."""
     story: list[str] = []
     """What is going to happen, where that is known (demos); goes into trace.json."""
 

@@ -25,8 +25,9 @@ from cascade_runtime.agent.hosts import BEAT_S, SUSPECT_S, HostWatch
 from cascade_runtime.agent.journal import Journal
 from cascade_runtime.agent.judge import Judge
 from cascade_runtime.agent.links import PeerLink, read_frames
+from cascade_runtime.agent.newcomers import Newcomers, Ways
 from cascade_runtime.agent.patience import Patience, no_majority, not_answered, not_halted
-from cascade_runtime.agent.plan import Drains, Plan, plan_next
+from cascade_runtime.agent.plan import Awaits, Drains, Plan, plan_next
 from cascade_runtime.agent.protocol import (
     LENGTH,
     Accepted,
@@ -39,6 +40,7 @@ from cascade_runtime.agent.protocol import (
     DebtNote,
     Drain,
     DrainRanks,
+    Ended,
     Facts,
     Get,
     Halt,
@@ -46,8 +48,10 @@ from cascade_runtime.agent.protocol import (
     Hello,
     History,
     HostLost,
+    Joining,
     Lag,
     Leave,
+    Level,
     Lifeline,
     Message,
     Propose,
@@ -57,6 +61,7 @@ from cascade_runtime.agent.protocol import (
     Reconciled,
     Rejected,
     Round,
+    Serve,
     SettleOrder,
     StopJob,
     Stuck,
@@ -133,6 +138,16 @@ class HostAgent:
         self.gpus = GpuSampler()
         self.watch = Watch(config, index, self.judge, self.rows)
         self.ranks: dict[int, RankProcess] = {}
+        self.spawner = Spawner(config, index)
+        ways = Ways(
+            tell=self._tell,
+            send=self._send,
+            broadcast=self._broadcast,
+            say=self._say,
+            start=self._start_newcomer,
+            later=lambda *args: asyncio.get_running_loop().call_later(*args),
+        )
+        self.newcomers = Newcomers(config, index, self.walker, self.judge, ways)
         self.connections: dict[Actor, asyncio.StreamWriter] = {}
         self.attached: set[Actor] = set()
         self.peers: dict[int, PeerLink] = {}
@@ -201,7 +216,7 @@ class HostAgent:
         return pack_frame(AgentHello(self.index, self.actor, self.walker.epoch))
 
     def _start_or_adopt(self) -> None:
-        memory, spawner = self.journal.memory, Spawner(self.config, self.index)
+        memory, spawner = self.journal.memory, self.spawner
         for rank in self.config.ranks_of(self.index):
             if rank in memory.spawned:
                 process = spawner.adopt(*memory.spawned[rank])
@@ -218,6 +233,30 @@ class HostAgent:
                 process.watch(self._on_exit)
             else:
                 process.status = exited.get(actor, -signal.SIGKILL)
+        if memory.views:
+            self._remember_newcomers()
+
+    def _remember_newcomers(self) -> None:
+        """After a restart: who is on its way into the job, and who was to be started again."""
+        lost = {actor for actor, facts in self.journal.memory.dead if not facts.leaving}
+        for process in self.ranks.values():
+            actor = process.actor
+            if actor in self.walker.view.members:
+                continue
+            if process.status is None and actor.incarnation and actor not in self._certified:
+                self.newcomers.started(process)
+            elif process.status not in (None, 0) and actor in lost:
+                self.newcomers.after_end(actor)
+
+    def _start_newcomer(self, actor: Actor) -> None:
+        """Start a lost rank's script again; it joins the job when it is level."""
+        if self.stopping or self._finished.is_set():
+            return
+        process = self.spawner.spawn(actor)
+        self.journal.append("spawned", (process.actor, process.pid))
+        self.ranks[actor.rank] = process
+        self.newcomers.started(process)
+        process.watch(self._on_exit)
 
     def _sample_cpu(self) -> None:
         if self._finished.is_set():
@@ -276,6 +315,8 @@ class HostAgent:
             if self.walker.log and actor in self.walker.view.members:
                 if self.config.mode == "enforce" and actor not in self._certified:
                     self._fence(actor, verdict)
+            elif actor in self.newcomers:
+                self._fence_newcomer(actor, verdict)
             elif actor not in self._told_stopped | self.fenced:
                 self._told_stopped.add(actor)
                 over = bool(self.walker.log)
@@ -305,6 +346,23 @@ class HostAgent:
         self._perform()
         self._tick()
 
+    def _fence_newcomer(self, actor: Actor, verdict: Verdict) -> None:
+        """A stopped newcomer: nobody waits for it, and it is not let in when it runs again."""
+        with contextlib.suppress(OSError):
+            put_up(self.config.progress_path(actor), since_ns(verdict))
+        self._certified.add(actor)
+        self.fenced.add(actor)
+        facts = Facts(decided=0, dead=True, stopped=True)
+        self.journal.append("dead", (actor, facts))
+        self.rows.fenced(actor, verdict.value)
+        if (writer := self.connections.pop(actor, None)) is not None:
+            writer.close()
+        self._say(f"{verdict.why}: fenced, it does not join")
+        self.newcomers.lost(actor)
+        self.walker.on_death(actor, facts)
+        self._perform()
+        self._tick()
+
     def _on_fenced_exit(self, actor: Actor, status: int) -> None:
         """A fenced rank has ended: by itself, once it ran again, or killed."""
         self.fenced.discard(actor)
@@ -312,6 +370,7 @@ class HostAgent:
         self._say(
             f"rank {actor}, which had been stopped and fenced, ended ({describe_status(status)})"
         )
+        self.newcomers.after_end(actor)
         self._tick()
 
     def _end_fenced(self, now: float) -> None:
@@ -464,6 +523,7 @@ class HostAgent:
         opened, closed = list(self.reconciler.open.values()), sorted(self.reconciler.closed)
         if opened or closed:
             self._send(index, DebtNote(self.actor, opened=opened, closed=closed))
+        self.newcomers.greet(index)
         self._perform()
 
     # ---- ranks -----------------------------------------------------------------------------------
@@ -479,6 +539,7 @@ class HostAgent:
         self._try_first_view()
         if not self.walker.log:
             return
+        self.newcomers.attached(actor)
         if hello.epoch < 0:
             self._tell(actor, Welcome(self.walker.view, self.actor, self.config.mode))
             return
@@ -519,6 +580,10 @@ class HostAgent:
                 self.walker.on_ack(actor, epoch, ballot)
             case Round() | Reconciled() | DebtNote() | Leave() | Stuck():
                 self._broadcast(body)
+            case Joining():
+                self.newcomers.on_joining(body)
+            case Level():
+                self._broadcast(body)
             case Put(epoch=epoch, key=key, value=value):
                 for peer in self.peers.values():
                     peer.send(pack_frame(body))
@@ -549,8 +614,23 @@ class HostAgent:
                 self._note_left(actor)
             else:
                 self._certify(actor, status)
+                self.newcomers.after_end(actor)
+        elif actor in self.newcomers:
+            self._on_newcomer_exit(actor, status)
         self._perform()
         self._tick()
+
+    def _on_newcomer_exit(self, actor: Actor, status: int) -> None:
+        """It ended before it was a member; a view that lets it in may be proposed already."""
+        facts = Facts(decided=0, dead=True)
+        self.journal.append("dead", (actor, facts))
+        self.refusals.note(actor)
+        if status != 0:
+            self._say(f"rank {actor} ended before it had joined ({describe_status(status)})")
+        self.newcomers.lost(actor)
+        if status != 0:
+            self.newcomers.after_end(actor)
+        self.walker.on_death(actor, facts)
 
     def _on_early_exit(self, actor: Actor, status: int) -> None:
         """A rank ended before there was a view: there is no state to protect, so all are stopped."""
@@ -586,6 +666,13 @@ class HostAgent:
             Trigger(FaultEvent.GPU_FAIL_STOP, actor, [evidence], f"rank {actor} died ({how})")
         )
         self.walker.on_death(actor, facts)
+
+    def _certify_joined(self, actor: Actor) -> None:
+        """A newcomer was let in and had ended just before."""
+        evidence = self.rows.dead(actor, None)
+        self.journal.append("evidence", (actor, evidence))
+        reason = f"rank {actor} died as it joined"
+        self._broadcast(Trigger(FaultEvent.GPU_FAIL_STOP, actor, [evidence], reason))
 
     def _remember_deaths(self) -> None:
         """After a restart: deaths that were certified and perhaps never judged, or not yet certified."""
@@ -625,6 +712,8 @@ class HostAgent:
                 self.reconciler.on_reconciled(body)
             case DebtNote():
                 self._on_debt(body)
+            case Serve() | Level() | Ended():
+                self.newcomers.on_message(body)
             case Waits():
                 if index in self.peer_actors or index == self.index:
                     agent = self.peer_actors.get(index, self.actor)
@@ -757,6 +846,7 @@ class HostAgent:
 
     def _lead(self, now: float) -> None:
         walker, judge = self.walker, self.judge
+        self.newcomers.look(now)
         if walker.coordinating:
             if judge.deaths and walker.graceful and not walker.proposing:
                 walker.coordinate(graceful=False)
@@ -775,12 +865,13 @@ class HostAgent:
             self.judge.observe()
             return self.judge.wants_last_view()
         wanted, settle = self.judge.wants_walk(now)
+        wanted = wanted or self.newcomers.wants_walk()
         if settle is not None:
             opener = min(self.walker.view.members)
             self._send(self.config.host_of(opener.rank), SettleOrder(opener, settle))
         return wanted
 
-    def _plan(self, current: View, facts: dict[Actor, Facts]) -> Plan | Drains:
+    def _plan(self, current: View, facts: dict[Actor, Facts]) -> Plan | Drains | Awaits:
         return plan_next(
             current,
             facts,
@@ -788,6 +879,7 @@ class HostAgent:
             self.reconciler.relaxed(),
             self.judge.policy,
             self.actor,
+            self.newcomers.ready(),
         )
 
     # ---- effects ---------------------------------------------------------------------------------
@@ -844,6 +936,10 @@ class HostAgent:
             first = view.epoch == 0
             told = Welcome(view, self.actor, self.config.mode) if first else Commit(view)
             self._tell(actor, told)
+        self.newcomers.installed(view)
+        for actor in self._local(set(view.joined)):
+            if actor in self.walker.dead:
+                self._certify_joined(actor)
         if not view.members:
             self._leave_history()
         if not view.members and view.member_reason == "finished":

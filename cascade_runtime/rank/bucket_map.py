@@ -52,8 +52,8 @@ class BucketMap:
 def _cut(
     layout: Layout, buckets: Sequence[torch.Tensor], sizes: dict[str, int]
 ) -> dict[str, torch.Tensor]:
-    pieces = {}
-    for names, bucket in zip(layout, buckets, strict=True):
-        for name, piece in zip(names, bucket.split([sizes[n] for n in names]), strict=True):
-            pieces[name] = piece
-    return pieces
+    return {
+        name: piece
+        for names, bucket in zip(layout, buckets, strict=True)
+        for name, piece in zip(names, torch.split(bucket, [sizes[n] for n in names]), strict=True)
+    }

@@ -6,6 +6,7 @@ newcomer's schedulers be found. A script that runs without the bootstrap remembe
 
 from __future__ import annotations
 
+import functools
 import weakref
 from typing import Any
 
@@ -25,10 +26,12 @@ def remember_constructions() -> None:
     optimizer_init: Any = torch.optim.Optimizer.__init__
     model_init: Any = DistributedDataParallel.__init__
 
+    @functools.wraps(optimizer_init)
     def optimizer(self: Any, *args: Any, **kwargs: Any) -> None:
         optimizer_init(self, *args, **kwargs)
         _optimizers.append(weakref.ref(self))
 
+    @functools.wraps(model_init)  # its signature is looked at
     def model(self: Any, *args: Any, **kwargs: Any) -> None:
         model_init(self, *args, **kwargs)
         _models.append(weakref.ref(self))
@@ -42,7 +45,7 @@ def remember_constructions() -> None:
 
     torch.optim.Optimizer.__init__ = optimizer  # type: ignore[method-assign]
     DistributedDataParallel.__init__ = model  # type: ignore[method-assign]
-    LRScheduler.__new__ = scheduler  # type: ignore[method-assign,assignment]
+    LRScheduler.__new__ = scheduler  # type: ignore[method-assign]
 
 
 def optimizer_of(model: Any) -> Any:

@@ -137,11 +137,11 @@ class Feeds:
         self._member.on_applied = self._on_applied
 
     def before_optimizer(self, optimizer: object, arguments: tuple[Any, ...], named: Tree) -> None:
-        """The optimizer's step begins: what it sees goes into the log."""
+        """The optimizer's step begins: what it sees goes into the log. ``arguments`` begin with it."""
         del optimizer
         if not self.is_logging:
             return
-        if (arguments and arguments[0] is not None) or named.get("closure") is not None:
+        if any(a is not None for a in arguments[1:]) or named.get("closure") is not None:
             self._refusal = "the optimizer steps with a closure, which cannot be replayed"
             return
         self._calls.append(
