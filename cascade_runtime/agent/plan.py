@@ -134,7 +134,7 @@ def plan_next(
     if coming := [n.actor for n in near if n.decided < cut]:
         return Awaits(cut, coming)
     if near:
-        return Plan(_join(current, [n.actor for n in near], cut, proposer), None, None)
+        return Plan(_join(current, facts, [n.actor for n in near], cut, proposer), None, None)
     same = View(
         epoch=current.epoch + 1,
         regime=current.regime,
@@ -188,8 +188,15 @@ def _after_deaths(
     return Plan(view, trigger, decision)
 
 
-def _join(current: View, newcomers: list[Actor], cut: int, proposer: Actor) -> View:
+def _join(
+    current: View,
+    facts: Mapping[Actor, Facts],
+    newcomers: list[Actor],
+    cut: int,
+    proposer: Actor,
+) -> View:
     members = sorted([*current.members, *newcomers])
+    in_flight = _in_flight(current, facts, cut)
     came = "came back" if all(a.incarnation for a in newcomers) else "joined"
     return View(
         epoch=current.epoch + 1,
@@ -202,6 +209,9 @@ def _join(current: View, newcomers: list[Actor], cut: int, proposer: Actor) -> V
         joined=newcomers,
         member_reason="joined",
         cut_step=cut,
+        # Where the author changes, the open step is issued again under the new one's name.
+        voided=in_flight if min(members) != min(current.members) else [],
+        in_flight=in_flight,
     )
 
 
