@@ -153,7 +153,6 @@ class StepReducer:
             if open_part.work is None:
                 self._launch(open_part)
         if last:
-            self._verify_layout()
             self._complete_step()
 
     def begin_forward(self) -> None:
@@ -342,6 +341,7 @@ class StepReducer:
 
     def _complete_step(self) -> None:
         while not self._step_decided:
+            self._verify_layout()  # here, since a newcomer may have come meanwhile
             message = self._wait(self._parts)
             if message is None:
                 self._decide()
