@@ -10,6 +10,7 @@ from torch import nn
 
 from dashboard.demo import train
 from tests.runtime.jobs import FinishedJob
+from tests.runtime.rejoin_job import Recipe
 
 
 def contributors(job: FinishedJob) -> dict[int, list[int]]:
@@ -57,27 +58,29 @@ def _folds(job: FinishedJob) -> set[tuple[int, int]]:
     return folds
 
 
-def train_reference(steps: dict[int, list[int]], seed: int) -> dict[str, torch.Tensor]:
+def train_reference(
+    steps: dict[int, list[int]], seed: int, recipe: str = "sgd"
+) -> dict[str, torch.Tensor]:
     """Final state (float64) after the given contributors trained each step."""
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float64)
     try:
-        return _train(steps, seed)
+        return _train(steps, seed, recipe)
     finally:
         torch.set_default_dtype(torch.float32)
 
 
-def _train(steps: dict[int, list[int]], seed: int) -> dict[str, torch.Tensor]:
+def _train(steps: dict[int, list[int]], seed: int, recipe: str) -> dict[str, torch.Tensor]:
     model = train.build_model(seed)
-    optimizer = train.build_optimizer(model)
+    made = Recipe(recipe, model)
     for step in sorted(steps):
-        _one_step(model, optimizer, steps[step], seed, step)
+        _one_step(model, made, steps[step], seed, step)
     return model.state_dict()
 
 
 def _one_step(
     model: nn.Module,
-    optimizer: torch.optim.Optimizer,
+    recipe: Recipe,
     ranks: Sequence[int],
     seed: int,
     step: int,
@@ -97,7 +100,7 @@ def _one_step(
             buffers = [b.clone() for b in replica.buffers()]
     for parameter, total in zip(model.parameters(), sums, strict=True):
         parameter.grad = total
-    optimizer.step()
+    recipe.step()
     with torch.no_grad():
         for mine, told in zip(model.buffers(), buffers or [], strict=True):
             mine.copy_(told)
