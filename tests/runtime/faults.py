@@ -53,6 +53,11 @@ class Running:
         """The newest incarnation of the rank that was started."""
         return max(actor for actor in rank_pids(self.config) if actor.rank == rank)
 
+    def decided_newest(self, rank: int) -> int:
+        """Of the newest incarnation; below 1 until it has the state of a member."""
+        progress = read_progress(self.config.progress_path(self.newest(rank)))
+        return progress.decided if progress else -1
+
     def incarnation(self, rank: int) -> int:
         return self.newest(rank).incarnation
 
@@ -183,6 +188,11 @@ def _each(job: Running, ranks: tuple[int, ...], number: int) -> bool:
     return all(done)
 
 
+def _each_newest(job: Running, ranks: tuple[int, ...]) -> bool:
+    done = [job.signal_newest(rank, signal.SIGKILL) for rank in ranks]
+    return all(done)
+
+
 def kill(*ranks: int) -> Callable[[Running], bool]:
     return lambda job: _each(job, ranks, signal.SIGKILL)
 
@@ -197,7 +207,7 @@ def go_on(*ranks: int) -> Callable[[Running], bool]:
 
 def kill_newest(*ranks: int) -> Callable[[Running], bool]:
     """The newest incarnation of each."""
-    return lambda job: all([job.signal_newest(rank, signal.SIGKILL) for rank in ranks])
+    return lambda job: _each_newest(job, ranks)
 
 
 def stop_newest(rank: int) -> Callable[[Running], bool]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import nn
@@ -23,26 +24,37 @@ def contributors(job: FinishedJob) -> dict[int, list[int]]:
     applied = [
         row
         for row in job.rows("updates")
-        if row["action"] == "applied"
-        and row["object"] == "params/0"
-        and (row["origin_rank"], row["counter"]) not in folds
+        if row["action"] == "applied" and row["object"] == "params/0" and _dot(row) not in folds
     ]
+    finished = {
+        (a["rank"], a["incarnation"])
+        for row in job.rows("membership")
+        if row["reason"] == "finished"
+        for a in row["departed"]
+    }
     # A rank that was lost may have decided a step alone: its update was void, the others made another.
     lasting = {
-        (row["step"], row["origin_rank"], row["counter"])
+        (row["step"], *_dot(row))
         for row in applied
-        if row["rank"] in job.outcome.finished
+        if (row["rank"], row["incarnation"]) in finished
     }
     first: dict[int, int] = {}
     for row in applied:
         step = row["step"]
-        if (step, row["origin_rank"], row["counter"]) in lasting:
+        if (step, *_dot(row)) in lasting:
             first[step] = min(first.get(step, row["epoch"]), row["epoch"])
     assert len({step for step, *_ in lasting}) == len(lasting), "a step was decided twice"
     return {step: cohorts[epoch] for step, epoch in first.items()}
 
 
-def _folds(job: FinishedJob) -> set[tuple[int, int]]:
+Dotted = tuple[int, int, int]
+
+
+def _dot(row: dict[str, Any]) -> Dotted:
+    return row["origin_rank"], row["origin_incarnation"], row["counter"]
+
+
+def _folds(job: FinishedJob) -> set[Dotted]:
     """A climb's fold is the first update that the author issues in the epoch it climbed to."""
     climbed = {
         r["new_epoch"]
@@ -54,7 +66,7 @@ def _folds(job: FinishedJob) -> set[tuple[int, int]]:
     for epoch in climbed:
         mine = [r for r in issued if r["epoch"] == epoch and r["object"] == "params/0"]
         first = min(mine, key=lambda r: r["seq"])
-        folds.add((first["origin_rank"], first["counter"]))
+        folds.add(_dot(first))
     return folds
 
 
