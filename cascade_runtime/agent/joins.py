@@ -32,6 +32,11 @@ class Joins:
         if level.source is None:
             self._levels.pop(level.actor, None)
         else:
+            # Of an earlier incarnation that has ended, the news may have been lost with an agent.
+            for actor in [a for a in self._levels if a.rank == level.actor.rank]:
+                if actor > level.actor:
+                    return
+                del self._levels[actor]
             self._levels[level.actor] = level
 
     def ended(self, actor: Actor) -> None:

@@ -73,6 +73,7 @@ class Newcomers:
         if status != 0:
             how = describe_status(status)
             self._host.say(f"rank {actor} ended before it had joined ({how})")
+        self._host.rows.ended(actor, status)
         self._lose(actor, Facts(decided=0, dead=True))
         if status != 0:
             self.after_end(actor)
