@@ -7,9 +7,10 @@ import random
 import pytest
 
 from cascade_runtime.vocabulary.fault import FaultEvent
+from cascade_runtime.vocabulary.identity import Actor
 from cascade_runtime.vocabulary.regime import Regime
 from tests.agent.sim_newcomer import Newcomer
-from tests.agent.simulation import Cluster
+from tests.agent.simulation import Cluster, number_of
 
 
 def lose_and_start_again(cluster: Cluster, chance: random.Random, number: int) -> None:
@@ -102,3 +103,34 @@ def test_without_faults_everybody_is_back(num_agents, lost):
     back = [r for r in cluster.ranks.values() if isinstance(r, Newcomer)]
     assert [r.actor.rank for r in back] == lost
     assert all(r.is_member and r.decided == cluster.fabric.limit for r in back)
+
+
+def test_a_step_that_a_lost_source_decided_alone_is_not_joined_with():
+    """Its log had told of it; the others made another step of that number, without its gradients."""
+    cluster = Cluster(1, 4)
+    cluster.kill(Actor(3))
+    for _ in range(6):
+        cluster.flow()
+    cluster.start_again(Actor(3))
+    coming = cluster.ranks[Actor(3, 1)]
+    while cluster.moves():
+        cluster.move(cluster.moves()[0])
+        if coming.view.epoch >= 0:
+            break
+    cluster.fabric.limit += 1
+    for number in (0, 1, 2):
+        cluster.move(("rank", number, "launch"))
+    for what in ("claim", "decide"):
+        cluster.move(("rank", 1, what))
+    cluster.move(("rank", number_of(coming.actor), "take 1"))
+    alone = coming.decided
+    assert alone == cluster.ranks[Actor(0)].decided + 1
+    cluster.kill(Actor(1), breaks=True)
+    cluster.flow()
+    cluster.flow()
+    recover(cluster, random.Random(0))
+    cluster.heal()
+    cluster.run_to_calm()
+    assert coming.actor in cluster.laws.history[-1].members
+    assert coming.decided > alone
+    assert coming.applied == cluster.ranks[Actor(0)].applied
