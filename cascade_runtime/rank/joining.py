@@ -228,7 +228,7 @@ class Newcomer:
                 self._end(f"cannot join: {body.get('why')}", 75)
             case "lost":
                 if self._acknowledged is None:
-                    self._begin_again()
+                    self._fail("its sources ended, or it could not keep up with them")
                 return
             case _:
                 raise ValueError(f"a message of kind {heard.kind!r}"[:80])
