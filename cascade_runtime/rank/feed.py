@@ -35,7 +35,7 @@ Pieces = list[bytes | memoryview]
 class Feed:
     """One newcomer's connection and the thread that writes to it."""
 
-    def __init__(self, newcomer: Actor, address: str) -> None:
+    def __init__(self, newcomer: Actor, source: Actor, address: str) -> None:
         self.newcomer = newcomer
         self.is_ready = False
         """The newcomer takes this member as its source."""
@@ -43,6 +43,7 @@ class Feed:
         self.num_sent = 0
         """Messages handed over; the first is the snapshot."""
         self._address = address
+        self._hello = pack("hello", {"source": [source.rank, source.incarnation]})
         self._backlog: deque[Pieces | None] = deque()
         self._bytes = 0
         self._changed = threading.Condition()
@@ -80,10 +81,12 @@ class Feed:
                 sock.settimeout(None)
                 if sock.recv(1) != READY:
                     return
+                pieces: Pieces | None = self._hello
                 self.is_ready = True
-                while (pieces := self._next()) is not None:
+                while pieces is not None:
                     for piece in pieces:
                         sock.sendall(piece)
+                    pieces = self._next()
         except OSError:
             return  # the newcomer is gone, or has taken another source
         finally:
@@ -133,7 +136,7 @@ class Feeds:
         old = self._feeds.pop(serve.newcomer, None)
         if old is not None:
             old.stop()
-        self._feeds[serve.newcomer] = Feed(serve.newcomer, serve.address)
+        self._feeds[serve.newcomer] = Feed(serve.newcomer, serve.source, serve.address)
         self._member.on_applied = self._on_applied
 
     def before_optimizer(self, optimizer: object, arguments: tuple[Any, ...], named: Tree) -> None:

@@ -22,7 +22,7 @@ from cascade_runtime.agent.protocol import (
     Welcome,
 )
 from cascade_runtime.progress import STARTING
-from cascade_runtime.rank.link import AgentLink, wait_readable
+from cascade_runtime.rank.link import AgentLink, AgentLost, wait_readable
 from cascade_runtime.rank.member import Member
 from cascade_runtime.rank.receiver import Heard, Receiver
 from cascade_runtime.rank.snapshot import TrainingState, Tree
@@ -36,6 +36,7 @@ from cascade_runtime.vocabulary.regime import Regime
 ASK_AGAIN_S = 5.0
 """When no source has come so long after it was asked for, another one is asked."""
 
+AGENT_PATIENCE_S = 60.0
 ASK_SOON_S = 0.1
 MAX_SNAPSHOTS = 5
 STATES = 16
@@ -76,6 +77,8 @@ class Newcomer:
         self._receiver = Receiver(address, STATES * state.num_bytes + ROOM_BYTES)
         self._feed = 0
         """Number of the connection whose snapshot was taken; 0 when there is none."""
+        self._serving: Actor | None = None
+        """Who is connected, with or without a snapshot."""
         self._source: Actor | None = None
         self._epoch = -1
         """Of the state that was taken, as its source said."""
@@ -92,8 +95,17 @@ class Newcomer:
     def join(self) -> View:
         """Until a view with this newcomer is committed: that view."""
         self._link.on_return = self._tell_again
+        away_since = time.monotonic()
         while True:
             self._ask()
+            if self._link.fd >= 0:
+                away_since = time.monotonic()
+            elif time.monotonic() - away_since > AGENT_PATIENCE_S:
+                raise AgentLost(
+                    f"its host agent has been away for {AGENT_PATIENCE_S:.0f} s, so it cannot join",
+                    where=f"rank {self._member.actor}",
+                    hint="the launcher's output says why the agent was not started again",
+                )
             while (heard := self._receiver.take()) is not None:
                 self._hear(heard)
             self._link.pump()
@@ -172,7 +184,8 @@ class Newcomer:
         member.note_view(view)
         if not view.members:
             self._end("came too late: the job is over", 0)
-        if self._acknowledged is not None or self._source not in (None, *view.members):
+        whom = self._source or self._serving
+        if self._acknowledged is not None or whom not in (None, *view.members):
             # Not the view it was let in by; and a lost source may have decided a step alone that the
             # others have made void.
             self._receiver.let_go()
@@ -191,11 +204,15 @@ class Newcomer:
     # ---- the source ------------------------------------------------------------------------------
 
     def _hear(self, heard: Heard) -> None:
+        if heard.kind == "hello":
+            self._serving = Actor(*heard.body["source"])
+            return
         if heard.kind == "snapshot":
             self._num_snapshots += 1
             self._feed = heard.feed
         elif heard.feed != self._feed and heard.kind != "refused":
             if heard.kind == "lost":
+                self._serving = None
                 self._ask_at = min(self._ask_at, time.monotonic() + ASK_SOON_S)
             return  # the rest of a connection that was let go
         try:
@@ -227,6 +244,7 @@ class Newcomer:
             case "refused":
                 self._end(f"cannot join: {body.get('why')}", 75)
             case "lost":
+                self._serving = None
                 if self._acknowledged is None:
                     self._fail("its sources ended, or it could not keep up with them")
                 return

@@ -480,7 +480,7 @@ class StepReducer:
                     member.acknowledge(message)
                 case Settle():
                     member.settle(message)
-                case Serve() if self.feeds is not None:
+                case Serve() if self.feeds is not None and not member.leaving:
                     self.feeds.request(message)
                 case Commit(view=view) if view.epoch == member.view.epoch + 1:
                     self._abandon()

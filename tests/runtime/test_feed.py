@@ -15,7 +15,7 @@ from cascade_runtime.rank.receiver import Heard, Receiver
 from cascade_runtime.rank.state_codec import pack
 from cascade_runtime.vocabulary.identity import Actor
 
-NEWCOMER = Actor(2, 1)
+NEWCOMER, SOURCE = Actor(2, 1), Actor(1)
 
 
 @pytest.fixture
@@ -37,16 +37,23 @@ def heard(receiver: Receiver) -> Heard:
     return until(receiver.take, "a message")
 
 
+def said(receiver: Receiver, source: Actor = SOURCE) -> None:
+    """The source has said who it is."""
+    hello = heard(receiver)
+    assert (hello.kind, hello.body) == ("hello", {"source": [source.rank, source.incarnation]})
+
+
 def of(number: int):
     return pack("entry", {"n": number, "t": torch.full((4,), float(number))})
 
 
 def test_messages_arrive_in_order_and_the_end_is_told(receiver: Receiver) -> None:
-    feed = Feed(NEWCOMER, str(receiver._path))
+    feed = Feed(NEWCOMER, SOURCE, str(receiver._path))
     until(lambda: feed.is_ready, "ready")
     for number in range(40):
         feed.push(of(number))
     feed.finish()
+    said(receiver)
     got = [heard(receiver) for _ in range(41)]
     assert [h.body["n"] for h in got[:40]] == list(range(40))
     assert got[7].body["t"].tolist() == [7.0] * 4
@@ -55,16 +62,18 @@ def test_messages_arrive_in_order_and_the_end_is_told(receiver: Receiver) -> Non
 
 
 def test_one_source_at_a_time(receiver: Receiver) -> None:
-    first = Feed(NEWCOMER, str(receiver._path))
+    first = Feed(NEWCOMER, SOURCE, str(receiver._path))
     until(lambda: first.is_ready, "the first is ready")
-    second = Feed(NEWCOMER, str(receiver._path))
+    second = Feed(NEWCOMER, SOURCE, str(receiver._path))
     first.push(of(1))
+    said(receiver)
     assert heard(receiver).body["n"] == 1
     assert not second.is_ready
     receiver.let_go()
     assert heard(receiver).kind == "lost"
     until(lambda: second.is_ready, "the second is ready")
     second.push(of(2))
+    said(receiver)
     assert heard(receiver)[:2] == (2, "entry")
     second.stop()
 
@@ -73,7 +82,7 @@ def test_who_reads_too_slowly_is_let_go_and_nobody_waits(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feed_file, "MAX_BACKLOG_BYTES", 1 << 16)
-    feed = Feed(NEWCOMER, str(receiver._path))
+    feed = Feed(NEWCOMER, SOURCE, str(receiver._path))
     until(lambda: feed.is_ready, "ready")
     large = pack("entry", {"t": torch.zeros(1 << 14, dtype=torch.float64)})
     slowest, pushed = 0.0, 0
@@ -97,16 +106,16 @@ def test_bytes_that_are_no_message_end_the_connection(receiver: Receiver) -> Non
         lost = heard(receiver)
     assert lost.kind == "lost"
     assert "bytes" in lost.body["why"]
-    feed = Feed(NEWCOMER, str(receiver._path))
+    feed = Feed(NEWCOMER, SOURCE, str(receiver._path))
     until(lambda: feed.is_ready, "the next source")
     feed.stop()
 
 
 def test_a_newcomer_that_is_gone_ends_the_feed(tmp_path: Path) -> None:
-    nobody = Feed(NEWCOMER, str(tmp_path / "nobody.sock"))
+    nobody = Feed(NEWCOMER, SOURCE, str(tmp_path / "nobody.sock"))
     until(lambda: nobody.is_over, "over")
     receiver = Receiver(tmp_path / "join.sock", 1 << 20)
-    feed = Feed(NEWCOMER, str(receiver._path))
+    feed = Feed(NEWCOMER, SOURCE, str(receiver._path))
     until(lambda: feed.is_ready, "ready")
     receiver.close()
     assert not receiver._path.exists()

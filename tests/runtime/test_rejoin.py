@@ -11,7 +11,7 @@ import pytest
 from tests.runtime import faults as do
 from tests.runtime import rejoin_job
 from tests.runtime.faults import Faults, Strike
-from tests.runtime.jobs import FinishedJob, JobRunner
+from tests.runtime.jobs import FinishedJob, JobRunner, cascade
 from tests.runtime.reference import contributors, largest_difference, train_reference
 
 STEPS = 90
@@ -149,3 +149,20 @@ def test_a_job_that_ends_meanwhile_ends_as_always(
     assert problems(job, AT + 4, lost=(2,)) == [], told
     assert "rank 2.1 came too late: the job is over" in told
     assert "Traceback" not in told
+
+
+def test_observe_starts_nobody_again_and_says_so(tmp_path) -> None:
+    script = "tests/runtime/scripts/no_model.py"
+    ran = cascade(
+        "run", "--observe", "--respawn", "2", "-n", "2", "--out", str(tmp_path / "t"), script
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "nobody is started again while observing" in ran.stderr
+
+
+def test_a_negative_number_of_times_is_refused(tmp_path) -> None:
+    script = "tests/runtime/scripts/no_model.py"
+    ran = cascade("run", "--respawn", "-1", "-n", "2", "--out", str(tmp_path / "t"), script)
+    assert ran.returncode == 2
+    assert "--respawn" in ran.stderr
+    assert "Traceback" not in ran.stderr

@@ -55,6 +55,11 @@ CASES = {
     "source killed while it serves": Case(then(Strike(SERVED, do.kill_newest(1)))),
     "source killed in the walk": Case(then(Strike(LET_IN, do.kill_newest(1)))),
     "source killed just after": Case(then(Strike(BACK, do.kill_newest(1)))),
+    "source stopped as it is asked": Case(then(Strike(COMES, do.stop(1))), lost=(1,)),
+    "source stopped before it serves": Case(
+        then(Strike(COMES, lambda job: None), Strike(do.after(0.015), do.stop(1))), lost=(1,)
+    ),
+    "source stopped while it serves": Case(then(Strike(SERVED, do.stop(1))), lost=(1,)),
     "author killed while it comes": Case(then(Strike(SERVED, do.kill_newest(0)))),
     "author killed in the walk": Case(then(Strike(LET_IN, do.kill_newest(0)))),
     "its agent killed while it replays": Case(then(Strike(SERVED, do.kill_agent(1)))),
