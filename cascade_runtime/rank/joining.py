@@ -7,6 +7,7 @@ nobody but itself: it begins again with another source, and at last ends with a 
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 from typing import Any, NoReturn
@@ -205,7 +206,8 @@ class Newcomer:
 
     def _hear(self, heard: Heard) -> None:
         if heard.kind == "hello":
-            self._serving = Actor(*heard.body["source"])
+            with contextlib.suppress(KeyError, TypeError):
+                self._serving = Actor(*heard.body["source"])
             return
         if heard.kind == "snapshot":
             self._num_snapshots += 1

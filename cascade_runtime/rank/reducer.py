@@ -34,7 +34,7 @@ from cascade_runtime.agent.protocol import (
     View,
 )
 from cascade_runtime.progress import BACKWARD, FORWARD, HALTED, LEAVING, WAITING
-from cascade_runtime.rank.bucket_map import BucketMap, Layout
+from cascade_runtime.rank.bucket_map import Layout
 from cascade_runtime.rank.feed import Feeds
 from cascade_runtime.rank.groups import (
     OPERATION_TIMEOUT,
@@ -47,6 +47,7 @@ from cascade_runtime.rank.groups import (
 from cascade_runtime.rank.link import AgentLink, wait_readable
 from cascade_runtime.rank.member import Member
 from cascade_runtime.rank.objects import raw_bytes
+from cascade_runtime.rank.told_buckets import ToldBuckets
 from cascade_runtime.recorder import Recorder
 from cascade_runtime.vocabulary.errors import CascadeError, NotSupported
 from cascade_runtime.vocabulary.regime import Regime
@@ -115,12 +116,9 @@ class StepReducer:
         self.param_names: dict[int, str] = {}
         """Their names by ``id``."""
         self._owes_answer = False
-        self._told_layout: Layout | None = None
-        """A newcomer's: the members' buckets, while its own may differ."""
-        self._own_buckets: list[torch.Tensor] = []
+        self._told: ToldBuckets | None = None
+        """A newcomer's, while its own buckets may differ from the members'."""
         self._names: Layout = []
-        self._map: BucketMap | None = None
-        self._futures: list[torch.futures.Future[torch.Tensor]] = []
         link.on_return = member.tell_again
 
     # ---- the hook --------------------------------------------------------------------------------
@@ -133,8 +131,8 @@ class StepReducer:
         self.serve_pending()
         last = bucket.is_last()
         self._note_layout(bucket)
-        if self._told_layout is not None:
-            return self._hook_as_told(bucket, self._told_layout)
+        if self._told is not None:
+            return self._hook_as_told(bucket, self._told)
         part = self._bucket_part(bucket)
         self._parts.append(part)
         self._all_buckets = last
@@ -202,8 +200,9 @@ class StepReducer:
             self._walk(self._link.receive())
 
     def _begin_backward(self) -> None:
-        self._parts, self._own_buckets, self._futures, self._map = [], [], [], None
-        self._names = []
+        self._parts, self._names = [], []
+        if self._told is not None:
+            self._told.begin()
         self._step_decided = self._all_buckets = False
         if not self._in_step:  # a backward without a forward of the wrapped module
             self.begin_forward()
@@ -216,25 +215,24 @@ class StepReducer:
 
     def _note_layout(self, bucket: GradBucket) -> None:
         """Names in the step's buckets, while a newcomer needs them (here, or one that is served)."""
-        if self._told_layout is not None or (self.feeds is not None and self.feeds.any):
-            self._names.append([self.param_names[id(p)] for p in bucket.parameters()])
-            is_whole = len(self._names) == bucket.index() + 1  # who is served may come in mid-step
-            if bucket.is_last() and is_whole and self.feeds is not None:
-                self.feeds.layout = self._told_layout or self._names
+        if self._told is None and (self.feeds is None or not self.feeds.any):
+            return
+        self._names.append([self.param_names[id(p)] for p in bucket.parameters()])
+        is_whole = len(self._names) == bucket.index() + 1  # who is served may come in mid-step
+        if bucket.is_last() and is_whole and self.feeds is not None:
+            self.feeds.layout = self._names if self._told is None else self._told.layout
 
     def join_as_told(self, layout: Layout) -> None:
         """The members' buckets, for a newcomer whose own ones may differ at first."""
-        self._told_layout = layout
+        self._told = ToldBuckets(layout, {n: p.numel() for n, p in self.params.items()})
 
-    def _hook_as_told(self, bucket: GradBucket, told: Layout) -> torch.futures.Future[torch.Tensor]:
+    def _hook_as_told(
+        self, bucket: GradBucket, told: ToldBuckets
+    ) -> torch.futures.Future[torch.Tensor]:
         """A newcomer's step: nothing is launched before all gradients are there."""
-        self._own_buckets.append(bucket.buffer())
-        future: torch.futures.Future[torch.Tensor] = torch.futures.Future()
-        self._futures.append(future)
+        future = told.add(self._names[-1], bucket.buffer())
         if bucket.is_last():
-            sizes = {n: p.numel() for n, p in self.params.items()}
-            self._map = BucketMap(told, self._names, self._own_buckets, sizes)
-            for i, packed in enumerate(self._map.packed):
+            for i, packed in enumerate(told.packed()):
                 label = f"bucket/{i}"
                 self._parts.append(Part(label, packed, self._scratch(label, packed), "all_reduce"))
             self._all_buckets = True
@@ -352,12 +350,10 @@ class StepReducer:
                 self._unpack_buffers(part.scratch)
             else:
                 part.future.set_result(part.scratch)
-        if self._map is not None:
-            reduced = [p.scratch for p in self._parts if p.op == "all_reduce"]
-            for future, own in zip(self._futures, self._map.unpack(reduced), strict=True):
-                future.set_result(own)
-            if self._names == self._told_layout:
-                self._told_layout = None  # DDP has cut its buckets anew, as the members' did
+        if self._told is not None and self._told.resolve(
+            [p.scratch for p in self._parts if p.op == "all_reduce"]
+        ):
+            self._told = None
         self._kept, self._parts = self._parts, []
         self._all_buckets = False
 
