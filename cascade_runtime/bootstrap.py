@@ -12,58 +12,36 @@ import runpy
 import sys
 import threading
 import traceback
-import weakref
 from pathlib import Path
 from typing import Any
 
 from cascade_runtime import job
+from cascade_runtime.rank.constructed import optimizer_of, remember_constructions
 from cascade_runtime.rank.link import AgentLost
-from cascade_runtime.vocabulary.errors import CascadeError, NotSupported
-
-_optimizers: list[weakref.ref[Any]] = []
+from cascade_runtime.vocabulary.errors import CascadeError
 
 
 def watch_constructors() -> None:
-    """Remember optimizers, and attach a DDP model at its first training forward."""
+    """Remember what the script makes, and attach a DDP model at its first training forward."""
     import torch
     from torch.nn.parallel import DistributedDataParallel
 
-    optimizer_init: Any = torch.optim.Optimizer.__init__
-    ddp_forward: Any = DistributedDataParallel.forward
+    remember_constructions()
+    if os.environ.get("CASCADE_JOIN"):
+        from cascade_runtime.rank.pretend import pretend_world
 
-    def remember(self: Any, *args: Any, **kwargs: Any) -> None:
-        optimizer_init(self, *args, **kwargs)
-        _optimizers.append(weakref.ref(self))
+        pretend_world()
+    ddp_forward: Any = DistributedDataParallel.forward
 
     def attach_then_forward(self: Any, *args: Any, **kwargs: Any) -> Any:
         if job.attached() is None and self.training and torch.is_grad_enabled():
-            job.attach(self, _optimizer_of(self))
+            job.attach(self, optimizer_of(self))
             # The hook that begins a step was not there yet when this forward began.
             if (session := job.attached()) is not None:
-                session.stepper.begin_forward()
+                session.begin_forward()
         return ddp_forward(self, *args, **kwargs)
 
-    torch.optim.Optimizer.__init__ = remember  # type: ignore[method-assign]
     DistributedDataParallel.forward = attach_then_forward  # type: ignore[method-assign]
-
-
-def _optimizer_of(model: Any) -> Any:
-    wanted = {id(p) for p in model.parameters()}
-    found = []
-    for reference in _optimizers:
-        optimizer = reference()
-        if optimizer is None:
-            continue
-        held = {id(p) for group in optimizer.param_groups for p in group["params"]}
-        if held & wanted:
-            found.append(optimizer)
-    if len(found) != 1:
-        raise NotSupported(
-            f"{len(found)} optimizers hold this model's parameters, and exactly one is needed",
-            where="cascade run",
-            hint="call cascade_runtime.attach(model, optimizer) in the script",
-        )
-    return found[0]
 
 
 def main() -> int:

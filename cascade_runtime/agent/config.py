@@ -29,6 +29,10 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Socket of a process to fork ranks from (see zygote.py); None starts them afresh."""
     collector: str | None = None
     """Address to ship rows to; None leaves them in the spool. Its token is never in here."""
+    respawn: int = 0
+    """How often a rank that was lost may be started again."""
+    respawn_delay_s: float = 1.0
+    """Before the first time; each next one waits twice as long."""
     story: list[str] = []
     """What is going to happen, where that is known (demos); goes into trace.json."""
 
@@ -81,6 +85,10 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True):
     def refusal_path(self, actor: Actor) -> Path:
         """Where a rank that cannot be attached says why, for its agent to tell once."""
         return Path(self.run_dir) / f"refusal-{actor.rank}-{actor.incarnation}"
+
+    def join_path(self, actor: Actor) -> Path:
+        """Where a newcomer listens for the member that serves it."""
+        return Path(self.run_dir) / f"join-{actor.rank}-{actor.incarnation}.sock"
 
     def over_path(self) -> Path:
         """All views of a job that is over, for an agent that was away at its end."""

@@ -7,6 +7,7 @@ import asyncio
 from cascade_runtime.agent.host_state import HostState
 from cascade_runtime.agent.inbox import Inbox
 from cascade_runtime.agent.links import read_frames
+from cascade_runtime.agent.newcomers import Newcomers
 from cascade_runtime.agent.protocol import (
     AgentHello,
     Attached,
@@ -30,8 +31,9 @@ from cascade_runtime.vocabulary.identity import Actor
 class Connections:
     """Serves the agent's socket."""
 
-    def __init__(self, host: HostState, inbox: Inbox) -> None:
+    def __init__(self, host: HostState, newcomers: Newcomers, inbox: Inbox) -> None:
         self._host = host
+        self._newcomers = newcomers
         self._inbox = inbox
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -130,6 +132,7 @@ class Connections:
         )
         if opened or closed:
             self._host.post.send(index, DebtNote(self._host.actor, opened=opened, closed=closed))
+        self._newcomers.greet(index)
         self._host.perform()
 
     def forget_peer(self, index: int) -> None:

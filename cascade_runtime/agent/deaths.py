@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable
 
 from cascade_runtime.agent.host_state import HostState
+from cascade_runtime.agent.newcomers import Newcomers
 from cascade_runtime.agent.protocol import (
     Facts,
     StopJob,
@@ -23,9 +24,14 @@ class Deaths:
     """What follows when a rank of this host ends."""
 
     def __init__(
-        self, host: HostState, stopped: StoppedRanks, stop_job: Callable[[], None]
+        self,
+        host: HostState,
+        stopped: StoppedRanks,
+        newcomers: Newcomers,
+        stop_job: Callable[[], None],
     ) -> None:
         self._host = host
+        self._newcomers = newcomers
         self._stopped = stopped
         self._stop_job = stop_job
 
@@ -50,6 +56,9 @@ class Deaths:
                 self._note_left(actor)
             else:
                 self._certify(actor, status)
+                self._newcomers.after_end(actor)
+        elif actor in self._newcomers:
+            self._newcomers.on_exit(actor, status)
         self._host.perform()
         self._host.tick()
 

@@ -7,6 +7,7 @@ import contextlib
 import time
 
 from cascade_runtime.agent.host_state import HostState
+from cascade_runtime.agent.newcomers import Newcomers
 from cascade_runtime.agent.plan import Plan
 from cascade_runtime.agent.protocol import (
     LENGTH,
@@ -36,8 +37,9 @@ from cascade_runtime.agent.walk import (
 class Effects:
     """The walker's hands."""
 
-    def __init__(self, host: HostState) -> None:
+    def __init__(self, host: HostState, newcomers: Newcomers) -> None:
         self._host = host
+        self._newcomers = newcomers
 
     def perform(self) -> None:
         """Do what the walker asks, in its order, until it asks for nothing more."""
@@ -95,6 +97,7 @@ class Effects:
                 Welcome(view, self._host.actor, self._host.config.mode) if first else Commit(view)
             )
             self._host.post.tell(actor, told)
+        self._newcomers.installed(view)
         if not view.members:
             self._leave_history()
         if not view.members and view.member_reason == "finished":

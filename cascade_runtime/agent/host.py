@@ -25,6 +25,7 @@ from cascade_runtime.agent.hosts import BEAT_S
 from cascade_runtime.agent.inbox import Inbox
 from cascade_runtime.agent.leading import Leading
 from cascade_runtime.agent.links import PeerLink
+from cascade_runtime.agent.newcomers import Newcomers
 from cascade_runtime.agent.protocol import (
     Beat,
     pack_frame,
@@ -46,12 +47,13 @@ class HostAgent:
     def __init__(self, config: JobConfig, index: int) -> None:
         host = self._host = HostState(config, index)
         self._spawning = Spawning(host)
-        self._stopped = StoppedRanks(host)
-        self._deaths = Deaths(host, self._stopped, self._spawning.stop)
-        self._inbox = Inbox(host, self._spawning.stop)
-        self._connections = Connections(host, self._inbox)
-        self._leading = Leading(host)
-        self._effects = Effects(host)
+        newcomers = self._newcomers = Newcomers(host, self._spawning.start_newcomer)
+        self._stopped = StoppedRanks(host, newcomers)
+        self._deaths = Deaths(host, self._stopped, newcomers, self._spawning.stop)
+        self._inbox = Inbox(host, newcomers, self._spawning.stop)
+        self._connections = Connections(host, newcomers, self._inbox)
+        self._leading = Leading(host, newcomers)
+        self._effects = Effects(host, newcomers)
         self._cpu_busy = CpuBusy()
         self._next_tick: asyncio.TimerHandle | None = None
         host.post.deliver = self._inbox.on_agent_message
@@ -84,6 +86,7 @@ class HostAgent:
             self._host.judge.install(self._host.walker.view, self._host.walker.log, loop.time())
             self._host.shipper.start()
         self._deaths.remember()
+        self._newcomers.remember()
         self._tick()
         self._sample_cpu()
         self._stopped.look()

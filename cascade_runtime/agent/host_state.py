@@ -15,13 +15,15 @@ from cascade_runtime.agent.config import JobConfig
 from cascade_runtime.agent.control_log import ControlLog
 from cascade_runtime.agent.gpu_samples import GpuSampler
 from cascade_runtime.agent.hosts import HostWatch
+from cascade_runtime.agent.joins import Joins
 from cascade_runtime.agent.journal import Journal
 from cascade_runtime.agent.judge import Judge
-from cascade_runtime.agent.plan import Drains, Plan, plan_next
+from cascade_runtime.agent.plan import Awaits, Drains, Plan, plan_next
 from cascade_runtime.agent.post import Post
 from cascade_runtime.agent.protocol import (
     AgentHello,
     Facts,
+    Level,
     View,
     pack_frame,
 )
@@ -70,6 +72,7 @@ class HostState:
         self.gpus = GpuSampler()
         self.watch = Watch(config, index, self.judge, self.rows)
         self.hosts = HostWatch()
+        self.joins = Joins()
         self.ranks: dict[int, RankProcess] = {}
         """The processes of this host, by rank."""
         self.attached: set[Actor] = set()
@@ -100,7 +103,7 @@ class HostState:
         members = self.walker.view.members
         return [m for m in members if self.config.host_of(m.rank) == index]
 
-    def plan(self, current: View, facts: dict[Actor, Facts]) -> Plan | Drains:
+    def plan(self, current: View, facts: dict[Actor, Facts]) -> Plan | Drains | Awaits:
         """What is to follow from the facts that a walk has gathered."""
         return plan_next(
             current,
@@ -109,7 +112,13 @@ class HostState:
             self.reconciler.relaxed(),
             self.judge.policy,
             self.actor,
+            self.newcomers_ready(),
         )
+
+    def newcomers_ready(self) -> list[Level]:
+        """Newcomers of any host that the next view may let in."""
+        view = self.walker.view
+        return self.joins.ready(view, set(view.members) - self.judge.alive())
 
     def say(self, text: str) -> None:
         """One line on stderr."""

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from cascade_runtime.agent.host_state import HostState
+from cascade_runtime.agent.newcomers import Newcomers
 from cascade_runtime.agent.protocol import (
     Accepted,
     Acked,
@@ -14,12 +15,15 @@ from cascade_runtime.agent.protocol import (
     Beat,
     DebtNote,
     DrainRanks,
+    Ended,
     Get,
     Halted,
     History,
     HostLost,
+    Joining,
     Lag,
     Leave,
+    Level,
     Message,
     Propose,
     Put,
@@ -27,6 +31,7 @@ from cascade_runtime.agent.protocol import (
     Reconciled,
     Rejected,
     Round,
+    Serve,
     SettleOrder,
     StopJob,
     Stuck,
@@ -45,8 +50,9 @@ _WALK = (Query, Answer, Rejected, DrainRanks, Propose, Accepted, History, Lag)
 class Inbox:
     """Hands every message to the part that it is for."""
 
-    def __init__(self, host: HostState, stop_job: Callable[[], None]) -> None:
+    def __init__(self, host: HostState, newcomers: Newcomers, stop_job: Callable[[], None]) -> None:
         self._host = host
+        self._newcomers = newcomers
         self._stop_job = stop_job
 
     def on_rank_message(self, actor: Actor, body: Message) -> None:
@@ -56,7 +62,9 @@ class Inbox:
                 self._host.walker.on_facts(actor, facts, ask)
             case Acked(epoch=epoch, ballot=ballot):
                 self._host.walker.on_ack(actor, epoch, ballot)
-            case Round() | Reconciled() | DebtNote() | Leave() | Stuck():
+            case Joining():
+                self._newcomers.on_joining(body)
+            case Round() | Reconciled() | DebtNote() | Leave() | Stuck() | Level():
                 self._host.post.broadcast(body)
             case Put(epoch=epoch, key=key, value=value):
                 for peer in self._host.post.peers.values():
@@ -91,6 +99,8 @@ class Inbox:
                 self._host.reconciler.on_reconciled(body)
             case DebtNote():
                 self._on_debt(body)
+            case Serve() | Level() | Ended():
+                self._newcomers.on_message(body)
             case Waits():
                 if index in self._host.post.peer_actors or index == self._host.index:
                     agent = self._host.post.peer_actors.get(index, self._host.actor)

@@ -59,13 +59,21 @@ def make_config(
     env: dict[str, str] | None = None,
     zygote: Path | None = None,
     collector: str | None = None,
+    respawn: int = 0,
+    respawn_delay_s: float = 1.0,
 ) -> JobConfig:
     """A validated config, with the trace folder made.
 
     Raises:
         BadUsage: fewer than two ranks, more hosts than ranks, no such script, a trace folder in
-            use, a collector's address that is none.
+            use, a collector's address that is none, a negative number of new starts.
     """
+    if respawn < 0:
+        raise BadUsage(
+            f"a rank cannot be started again {respawn} times",
+            where="--respawn",
+            hint="give 0 or more",
+        )
     if num_ranks < 2:
         raise BadUsage(
             f"a job with -n {num_ranks} has nobody to be consistent with",
@@ -109,6 +117,8 @@ def make_config(
         env=env or {},
         zygote=str(zygote) if zygote else None,
         collector=collector,
+        respawn=respawn,
+        respawn_delay_s=respawn_delay_s,
     )
 
 

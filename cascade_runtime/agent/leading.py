@@ -7,6 +7,7 @@ import time
 
 from cascade_runtime.agent.host_state import HostState
 from cascade_runtime.agent.hosts import SUSPECT_S
+from cascade_runtime.agent.newcomers import Newcomers
 from cascade_runtime.agent.patience import Patience, no_majority, not_answered, not_halted
 from cascade_runtime.agent.protocol import (
     HostLost,
@@ -25,8 +26,9 @@ TAKEOVER_S = 1.0
 class Leading:
     """Drives the walk where this agent leads."""
 
-    def __init__(self, host: HostState) -> None:
+    def __init__(self, host: HostState, newcomers: Newcomers) -> None:
         self._host = host
+        self._newcomers = newcomers
         self._patience = Patience()
         self._suspected: frozenset[int] = frozenset()
         self._last_said = 0.0
@@ -50,6 +52,7 @@ class Leading:
     def lead(self, now: float) -> None:
         """Begin a walk, or carry on with it, when it is due."""
         walker, judge = self._host.walker, self._host.judge
+        self._newcomers.look(now)
         if walker.coordinating:
             if judge.deaths and walker.graceful and not walker.proposing:
                 walker.coordinate(graceful=False)
@@ -73,7 +76,7 @@ class Leading:
             self._host.post.send(
                 self._host.config.host_of(opener.rank), SettleOrder(opener, settle)
             )
-        return wanted
+        return wanted or self._newcomers.wants_walk()
 
     def is_busy(self) -> bool:
         """Something waits for time to go by: a walk, a fault event, a leaving, a climb."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from cascade_runtime.agent.protocol import LOST, Facts, Trigger, View
+from cascade_runtime.agent.protocol import LOST, Facts, Level, Trigger, View
 from cascade_runtime.vocabulary.fault import FaultEvent
 from cascade_runtime.vocabulary.identity import Actor, Clock, Dot, EventRef
 from cascade_runtime.vocabulary.policy import Decision, Policy
@@ -32,6 +32,13 @@ class Drains(NamedTuple):
     ranks: list[Actor]
 
 
+class Awaits(NamedTuple):
+    """All have halted at ``step``, which these newcomers are about to reach."""
+
+    step: int
+    newcomers: list[Actor]
+
+
 class Plan(NamedTuple):
     """The next view, with what the policy decided (None when the regime was not in question)."""
 
@@ -47,12 +54,14 @@ def plan_next(
     open_debts: Iterable[Regime],
     policy: Policy,
     proposer: Actor,
-) -> Plan | Drains:
-    """The next view, or whom to drain first.
+    newcomers: Sequence[Level] = (),
+) -> Plan | Drains | Awaits:
+    """The next view, or whom to drain or wait for first.
 
     ``facts`` holds every member of ``current`` that answered, certified deaths among them; a member
     that is not in it did not answer in time and counts as lost. A death goes before a leaving, a
-    leaving before a change of regime. When nothing needs to change any more, the same view is given
+    leaving before a change of regime, that before a joining. ``newcomers`` stand in this epoch by the
+    log of a member; who is at the cut joins, who is a step behind is waited for. When nothing needs to change any more, the same view is given
     again under the next epoch: members have halted and only a commit lets them go on.
     """
     # Who said LEAVE and then ended has left; nobody died.
@@ -120,6 +129,12 @@ def plan_next(
                 in_flight=_in_flight(current, facts, cut),
             )
             return Plan(view, trigger, decision)
+    # Nobody joins over a member that is to be rolled forward: the cut is where all of them stand.
+    near = [n for n in newcomers if n.decided in (cut - 1, cut) and not (late or leaving)]
+    if coming := [n.actor for n in near if n.decided < cut]:
+        return Awaits(cut, coming)
+    if near:
+        return Plan(_join(current, facts, [n.actor for n in near], cut, proposer), None, None)
     same = View(
         epoch=current.epoch + 1,
         regime=current.regime,
@@ -171,6 +186,33 @@ def _after_deaths(
         in_flight=_in_flight(current, facts, cut),
     )
     return Plan(view, trigger, decision)
+
+
+def _join(
+    current: View,
+    facts: Mapping[Actor, Facts],
+    newcomers: list[Actor],
+    cut: int,
+    proposer: Actor,
+) -> View:
+    members = sorted([*current.members, *newcomers])
+    in_flight = _in_flight(current, facts, cut)
+    came = "came back" if all(a.incarnation for a in newcomers) else "joined"
+    return View(
+        epoch=current.epoch + 1,
+        regime=current.regime,
+        from_regime=current.regime,
+        members=members,
+        cohorts=[members],
+        reason=f"{_ranks(newcomers)} {came}",
+        proposer=proposer,
+        joined=newcomers,
+        member_reason="joined",
+        cut_step=cut,
+        # Where the author changes, the open step is issued again under the new one's name.
+        voided=in_flight if min(members) != min(current.members) else [],
+        in_flight=in_flight,
+    )
 
 
 def _source(members: Iterable[Actor], facts: Mapping[Actor, Facts], cut: int) -> Actor | None:

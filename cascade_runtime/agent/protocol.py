@@ -159,6 +159,26 @@ class Stuck(msgspec.Struct, frozen=True, tag="stuck"):
     why: str
 
 
+class Joining(msgspec.Struct, frozen=True, tag="joining"):
+    """A newcomer asks for a live member to take the state from; it listens at ``address``."""
+
+    actor: Actor
+    address: str
+    attempt: int
+
+
+class Level(msgspec.Struct, frozen=True, tag="level"):
+    """A newcomer stands where ``source`` stood when it had decided ``decided`` in ``epoch``.
+
+    ``source`` None takes back what was told before.
+    """
+
+    actor: Actor
+    source: Actor | None
+    epoch: int
+    decided: int
+
+
 class Put(msgspec.Struct, frozen=True, tag="put"):
     """A rendezvous key of a group being formed."""
 
@@ -211,6 +231,21 @@ class Commit(msgspec.Struct, frozen=True, tag="commit"):
     """The view is committed."""
 
     view: View
+
+
+class Serve(msgspec.Struct, frozen=True, tag="serve"):
+    """To ``source``, by way of its agent: give your state to the newcomer that listens at ``address``."""
+
+    newcomer: Actor
+    source: Actor
+    address: str
+
+
+class NotWanted(msgspec.Struct, frozen=True, tag="not_wanted"):
+    """To a newcomer: end, with this exit code."""
+
+    why: str
+    code: int
 
 
 class Settle(msgspec.Struct, frozen=True, tag="settle"):
@@ -324,6 +359,12 @@ class Lag(msgspec.Struct, frozen=True, tag="lag"):
     epoch: int
 
 
+class Ended(msgspec.Struct, frozen=True, tag="ended"):
+    """A newcomer of my host ended before it was a member."""
+
+    actor: Actor
+
+
 class StopJob(msgspec.Struct, frozen=True, tag="stop_job"):
     """A rank ended before the job had formed: stop yours too."""
 
@@ -350,12 +391,12 @@ Message = (
     | Welcome | Halt | Drain | Proposed | Commit | Settle | Value
     | AgentHello | Beat | HostLost | Attached | Trigger | Query | Answer | Rejected | DrainRanks | Propose
     | Accepted | History | Lag | SettleOrder
-    | StopJob | Waits
+    | StopJob | Waits | Joining | Level | Serve | NotWanted | Ended
 )  # fmt: skip
 
 RECORDED = (
     Halted, Acked, Reconciled, DebtNote, Leave, Stuck, Halt, Drain, Proposed, Commit, Settle, Trigger,
-    Query, Answer, DrainRanks, Propose, Accepted, History, SettleOrder,
+    Query, Answer, DrainRanks, Propose, Accepted, History, SettleOrder, Level,
 )  # fmt: skip
 """Messages that carry cause and effect of the walk: both ends record them."""
 

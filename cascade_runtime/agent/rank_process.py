@@ -32,6 +32,8 @@ def rank_environment(config: JobConfig, index: int, actor: Actor) -> dict[str, s
         CASCADE_AGENT=str(index),
         CASCADE_INCARNATION=str(actor.incarnation),
     )
+    if actor.incarnation:
+        env["CASCADE_JOIN"] = "1"
     return env
 
 

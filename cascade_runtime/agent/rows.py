@@ -61,6 +61,10 @@ class AgentRows:
             subject=subject,
         )
 
+    def ended(self, subject: Actor, status: int) -> EventRef:
+        """A newcomer ended before it was a member: no fault of the job, and it acknowledges nothing."""
+        return self._health("pidfd", "dead", None, "exit status", float(status), subject=subject)
+
     def verdict(self, verdict: Verdict) -> EventRef:
         """What a detector found."""
         return self._health(

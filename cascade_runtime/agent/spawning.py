@@ -18,10 +18,13 @@ class Spawning:
 
     def __init__(self, host: HostState) -> None:
         self._host = host
+        self._spawner = Spawner(host.config, host.index)
+        self._on_exit: Callable[[RankProcess], None] | None = None
 
     def start_or_adopt(self, on_exit: Callable[[RankProcess], None]) -> None:
         """Start this host's ranks, or watch those that an earlier incarnation started."""
-        memory, spawner = self._host.journal.memory, Spawner(self._host.config, self._host.index)
+        self._on_exit = on_exit
+        memory, spawner = self._host.journal.memory, self._spawner
         for rank in self._host.config.ranks_of(self._host.index):
             if rank in memory.spawned:
                 process = spawner.adopt(*memory.spawned[rank])
@@ -40,6 +43,16 @@ class Spawning:
                 process.watch(on_exit)
             else:
                 process.status = exited.get(actor, -signal.SIGKILL)
+
+    def start_newcomer(self, actor: Actor) -> RankProcess | None:
+        """Start a lost rank's script again, to join the job; None when the job is being ended."""
+        if self._host.stopping or self._host.finished.is_set() or self._on_exit is None:
+            return None
+        process = self._spawner.spawn(actor)
+        self._host.journal.append("spawned", (process.actor, process.pid))
+        self._host.ranks[actor.rank] = process
+        process.watch(self._on_exit)
+        return process
 
     def stop(self) -> None:
         """End the job: SIGTERM to all, SIGKILL to those that linger."""

@@ -9,6 +9,7 @@ import time
 
 from cascade_runtime.agent.fencing import LOOK_S, StopWatch, put_up, since_ns
 from cascade_runtime.agent.host_state import HostState
+from cascade_runtime.agent.newcomers import Newcomers
 from cascade_runtime.agent.protocol import (
     Facts,
     Trigger,
@@ -24,8 +25,9 @@ from cascade_runtime.vocabulary.identity import Actor, EventRef
 class StoppedRanks:
     """Looks for stopped ranks of this host and acts on them; see fencing.py."""
 
-    def __init__(self, host: HostState) -> None:
+    def __init__(self, host: HostState, newcomers: Newcomers) -> None:
         self._host = host
+        self._newcomers = newcomers
         self.stop_watch = StopWatch(host.judge.policy.frozen)
         self._suspicions: dict[Actor, EventRef] = {}
         self._told_stopped: set[Actor] = set()
@@ -69,6 +71,8 @@ class StoppedRanks:
             if self._host.walker.log and actor in self._host.walker.view.members:
                 if self._host.config.mode == "enforce" and actor not in self._host.certified:
                     self._fence(actor, verdict)
+            elif actor in self._newcomers:
+                self._newcomers.fence(actor, verdict)
             elif actor not in self._told_stopped | self._host.fenced:
                 self._told_stopped.add(actor)
                 over = bool(self._host.walker.log)
@@ -105,6 +109,7 @@ class StoppedRanks:
         self._host.say(
             f"rank {actor}, which had been stopped and fenced, ended ({describe_status(status)})"
         )
+        self._newcomers.after_end(actor)
         self._host.tick()
 
     def end_all(self, now: float) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from cascade_runtime.agent.plan import Drains, Plan
+from cascade_runtime.agent.plan import Awaits, Drains, Plan
 from cascade_runtime.agent.protocol import (
     Accepted,
     Answer,
@@ -96,7 +96,7 @@ class Waiting(NamedTuple):
 
 Effect = Send | HaltLocal | DrainLocal | AskLocal | Installed | ProposedNow | Persist
 
-Planner = Callable[[View, dict[Actor, Facts]], Plan | Drains]
+Planner = Callable[[View, dict[Actor, Facts]], Plan | Drains | Awaits]
 
 
 class Walker:
@@ -141,6 +141,7 @@ class Walker:
         self._accepts: dict[int, set[Actor]] = {}
         self._suspects: frozenset[int] = frozenset()
         self._drained = False
+        self._awaits: Awaits | None = None
         self._interrupted = False
 
     # ---- reading ---------------------------------------------------------------------------------
@@ -195,6 +196,11 @@ class Walker:
         return Waiting(self.epoch, len(self.view.members), heard, agents)
 
     @property
+    def awaits(self) -> Awaits | None:
+        """The newcomers that the ballot driven by this agent waits for, with everybody halted."""
+        return self._awaits if self._ballot is not None and self._proposal is None else None
+
+    @property
     def not_halted(self) -> list[Actor]:
         """Local members that were asked to halt and have not answered."""
         if self._query is None:
@@ -245,6 +251,7 @@ class Walker:
         self._accepts.clear()
         self._proposal = None
         self._drained = False
+        self._awaits = None
         self._broadcast(Query(ballot, self.epoch + 1, graceful))
 
     def retry(self) -> None:
@@ -259,6 +266,11 @@ class Walker:
             waiting = [i for i in self._voters() if i not in self._answers]
         for index in waiting:
             self._send(index, message)
+
+    def replan(self) -> None:
+        """A newcomer told where it stands, or is not waited for any more."""
+        if self._awaits is not None:
+            self._try_propose()
 
     def suspect(self, agents: frozenset[int]) -> None:
         """Agents not to wait for; a majority of the current view is needed all the same."""
@@ -384,6 +396,7 @@ class Walker:
             self._begin(Ballot(self._ballot.number + 1, self.index), graceful=False)
             return
         plan = self._planner(self.view, facts)
+        self._awaits = plan if isinstance(plan, Awaits) else None
         match plan:
             case Drains():
                 self._drain(plan)
@@ -437,7 +450,7 @@ class Walker:
         self._query_from = sender
         if not self._asked:
             self._asked = True
-            ranks = [m for m in self.local_members() if m not in self.dead]
+            ranks = [m for m in self._local_of(message.view) if m not in self.dead]
             if ranks:
                 self._effects.append(AskLocal(message.view, message.ballot, ranks))
         self._try_accept()
@@ -445,9 +458,9 @@ class Walker:
     def _try_accept(self) -> None:
         if self.accepted is None or not self._asked:
             return
-        members = self.local_members()
+        ballot, view = self.accepted
+        members = self._local_of(view)
         if all(m in self._acks or m in self.dead for m in members):
-            ballot, view = self.accepted
             self._send(ballot.agent, Accepted(ballot, view.epoch, members))
 
     def _on_accepted(self, sender: int, message: Accepted) -> None:
@@ -472,9 +485,18 @@ class Walker:
 
     # ---- helpers ---------------------------------------------------------------------------------
 
+    def _local_of(self, proposal: View) -> list[Actor]:
+        """Who must acknowledge here: members of the current view, and who joins by this one."""
+        joining = [m for m in proposal.joined if self._host_of(m) == self.index]
+        return [*self.local_members(), *joining]
+
     def _voters(self) -> list[int]:
-        """Agents that host a member of the current view and are not suspect."""
-        hosts = {self._host_of(m) for m in self.view.members}
+        """Agents that host a member of the current view, or one that joins, and are not suspect.
+
+        Of a newcomer only the acknowledgement is waited for: the majority is the current view's.
+        """
+        joining = self._proposal.joined if self._proposal is not None else []
+        hosts = {self._host_of(m) for m in [*self.view.members, *joining]}
         return sorted(hosts - self._suspects)
 
     def _majority(self, actors: Collection[Actor]) -> bool:

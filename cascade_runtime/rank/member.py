@@ -76,7 +76,10 @@ class Member:
         self._recorder = recorder
         self._link = link
         self._progress = progress
-        self._last_dots: list[Dot | None] = [None] * len(objects.names)
+        self.last_dots: list[Dot | None] = [None] * len(objects.names)
+        """Of each object, the update that it holds."""
+        self.on_applied: Callable[[list[Dot]], None] | None = None
+        """Called with the dots of each update that was applied here (one an object)."""
         self._acknowledged: tuple[int, View] | None = None
         self._reconciled_epoch = -1
         self._deps_told = Clock()
@@ -139,7 +142,7 @@ class Member:
         record.steps("begin")
         names = self.objects.readable
         if self.strong:
-            record.reads(names, "forward", self._last_dots[: len(names)], self.version)
+            record.reads(names, "forward", self.last_dots[: len(names)], self.version)
         else:
             nothing = [None] * len(names)
             record.reads(names, "forward", nothing, None, self.frontier.dots())
@@ -197,8 +200,10 @@ class Member:
         self.version += 1
         version = self.version if self.strong else None
         self._recorder.updates("applied", self.objects.names, dots, version, [], [None] * len(dots))
-        self._last_dots = list(dots)
+        self.last_dots = list(dots)
         self.frontier.cover(dots[-1])
+        if self.on_applied is not None:
+            self.on_applied(dots)
 
     def end_step(self, done_ns: int = 0) -> None:
         """After the optimizer's step: a digest in rotation, the end row, and what CAUSAL owes.
@@ -269,6 +274,22 @@ class Member:
             self._link.send(self._reconciled)
         if self.leaving:
             self._link.send(Leave(self.actor, self.decided))
+
+    # ---- joining ---------------------------------------------------------------------------------
+
+    def stand(
+        self, decided: int, version: int, frontier: Clock, last_dots: list[Dot | None]
+    ) -> None:
+        """A newcomer takes over where a member stands."""
+        self.decided = decided
+        self.version = version
+        self.frontier = frontier
+        self.last_dots = last_dots
+
+    def note_view(self, view: View) -> None:
+        """A newcomer hears of a view without it; what it acknowledges next comes after this one."""
+        self.view = view
+        self._link.epoch = view.epoch
 
     # ---- the walk --------------------------------------------------------------------------------
 

@@ -28,10 +28,14 @@ from cascade_runtime.agent.protocol import (
     Message,
     Proposed,
     Put,
+    Serve,
     Settle,
     Stuck,
+    View,
 )
 from cascade_runtime.progress import BACKWARD, FORWARD, HALTED, LEAVING, WAITING
+from cascade_runtime.rank.bucket_map import Layout
+from cascade_runtime.rank.feed import Feeds
 from cascade_runtime.rank.groups import (
     OPERATION_TIMEOUT,
     Group,
@@ -43,6 +47,7 @@ from cascade_runtime.rank.groups import (
 from cascade_runtime.rank.link import AgentLink, wait_readable
 from cascade_runtime.rank.member import Member
 from cascade_runtime.rank.objects import raw_bytes
+from cascade_runtime.rank.told_buckets import ToldBuckets
 from cascade_runtime.recorder import Recorder
 from cascade_runtime.vocabulary.errors import CascadeError, NotSupported
 from cascade_runtime.vocabulary.regime import Regime
@@ -104,6 +109,16 @@ class StepReducer:
         self._wakeup = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.left = False
         self._ask = 0
+        self.feeds: Feeds | None = None
+        """Where newcomers are served from; None: nobody is."""
+        self.params: dict[str, torch.Tensor] = {}
+        """The model's parameters by name; the session sets them."""
+        self.param_names: dict[int, str] = {}
+        """Their names by ``id``."""
+        self._owes_answer = False
+        self._told: ToldBuckets | None = None
+        """A newcomer's, while its own buckets may differ from the members'."""
+        self._names: Layout = []
         link.on_return = member.tell_again
 
     # ---- the hook --------------------------------------------------------------------------------
@@ -115,9 +130,17 @@ class StepReducer:
             self._begin_backward()
         self.serve_pending()
         last = bucket.is_last()
+        self._note_layout(bucket)
+        if self._told is not None:
+            return self._hook_as_told(bucket, self._told)
         part = self._bucket_part(bucket)
         self._parts.append(part)
         self._all_buckets = last
+        self._launch_bucket(last)
+        return part.future
+
+    def _launch_bucket(self, last: bool) -> None:
+        """Launch what is not under way yet; with the last bucket, complete the step."""
         if last:
             if self.member.objects.buffers:
                 self._parts.append(self._buffers_part())
@@ -128,14 +151,15 @@ class StepReducer:
             if open_part.work is None:
                 self._launch(open_part)
         if last:
-            self._verify_layout(bucket)
             self._complete_step()
-        return part.future
 
     def begin_forward(self) -> None:
         """The first forward of a step: serve what the agent asks, then the step's first rows."""
         if self._step_decided:  # the optimizer skipped its step
             self.end_step()
+        if self.feeds is not None and not self._in_step:
+            self.feeds.boundary()
+        self._answer_owed()
         self.serve_pending()
         self._hold_in_eventual()
         if not self._in_step:
@@ -151,8 +175,23 @@ class StepReducer:
             self._in_step = False
             self.member.end_step(self._done_ns)
             self._done_ns = 0
+            if self._is_logging:
+                # A newcomer's log of this step is whole when the next one begins: schedulers step
+                # after the optimizer. A walk that counts on this member's stand waits for that.
+                return
             self.serve_pending()
             self._hold_in_eventual()
+
+    @property
+    def _is_logging(self) -> bool:
+        return self.feeds is not None and self.feeds.is_logging
+
+    def _answer_owed(self) -> None:
+        """Answer the drain whose step was still to be finished and logged."""
+        if self._owes_answer:
+            self._owes_answer = False
+            self._answer()
+            self._walk(self._link.receive())
 
     def _hold_in_eventual(self) -> None:
         """Nothing is relaxed that could not be repaid: members hold until RECOVERY_DETECTED."""
@@ -161,7 +200,9 @@ class StepReducer:
             self._walk(self._link.receive())
 
     def _begin_backward(self) -> None:
-        self._parts = []
+        self._parts, self._names = [], []
+        if self._told is not None:
+            self._told.begin()
         self._step_decided = self._all_buckets = False
         if not self._in_step:  # a backward without a forward of the wrapped module
             self.begin_forward()
@@ -171,6 +212,32 @@ class StepReducer:
         local = bucket.buffer()
         label = f"bucket/{bucket.index()}"
         return Part(label, local, self._scratch(label, local), "all_reduce")
+
+    def _note_layout(self, bucket: GradBucket) -> None:
+        """Names in the step's buckets, while a newcomer needs them (here, or one that is served)."""
+        if self._told is None and (self.feeds is None or not self.feeds.any):
+            return
+        self._names.append([self.param_names[id(p)] for p in bucket.parameters()])
+        is_whole = len(self._names) == bucket.index() + 1  # who is served may come in mid-step
+        if bucket.is_last() and is_whole and self.feeds is not None:
+            self.feeds.layout = self._names if self._told is None else self._told.layout
+
+    def join_as_told(self, layout: Layout) -> None:
+        """The members' buckets, for a newcomer whose own ones may differ at first."""
+        self._told = ToldBuckets(layout, {n: p.numel() for n, p in self.params.items()})
+
+    def _hook_as_told(
+        self, bucket: GradBucket, told: ToldBuckets
+    ) -> torch.futures.Future[torch.Tensor]:
+        """A newcomer's step: nothing is launched before all gradients are there."""
+        future = told.add(self._names[-1], bucket.buffer())
+        if bucket.is_last():
+            for i, packed in enumerate(told.packed()):
+                label = f"bucket/{i}"
+                self._parts.append(Part(label, packed, self._scratch(label, packed), "all_reduce"))
+            self._all_buckets = True
+            self._launch_bucket(last=True)
+        return future
 
     def _buffers_part(self) -> Part:
         packed = torch.cat([b.detach().reshape(-1).view(torch.uint8) for b in self._buffers()])
@@ -272,6 +339,7 @@ class StepReducer:
 
     def _complete_step(self) -> None:
         while not self._step_decided:
+            self._verify_layout()  # here, since a newcomer may have come meanwhile
             message = self._wait(self._parts)
             if message is None:
                 self._decide()
@@ -282,6 +350,10 @@ class StepReducer:
                 self._unpack_buffers(part.scratch)
             else:
                 part.future.set_result(part.scratch)
+        if self._told is not None and self._told.resolve(
+            [p.scratch for p in self._parts if p.op == "all_reduce"]
+        ):
+            self._told = None
         self._kept, self._parts = self._parts, []
         self._all_buckets = False
 
@@ -305,13 +377,12 @@ class StepReducer:
                 buffer.copy_(packed[first:last].view(buffer.dtype).reshape(buffer.shape))
                 first = last
 
-    def _verify_layout(self, bucket: GradBucket) -> None:
+    def _verify_layout(self) -> None:
         """Buckets are cut by each rank alone, in the order its gradients came; they must be equal.
 
         DDP cuts them twice: before the first step and after it. A difference would pair unlike
         gradients, so it is found here, before the step is decided.
         """
-        del bucket
         layout = xxhash.xxh3_64_hexdigest(
             ";".join(f"{p.label}:{p.local.numel()}:{p.local.dtype}" for p in self._parts).encode()
         )
@@ -350,12 +421,17 @@ class StepReducer:
                 return message
             if isinstance(message, Settle):
                 self.member.settle(message)
+            elif isinstance(message, Serve) and self.feeds is not None:
+                self.feeds.request(message)
         return None
 
     def leave(self) -> None:
         """Say that this rank's job is done and serve the walk until a view without it is committed."""
         member = self.member
         member.leaving = True
+        if self.feeds is not None:
+            self.feeds.stop()
+        self._answer_owed()
         member.tell_progress(LEAVING)
         self._link.send(Leave(member.actor, member.decided))
         while not self.left:
@@ -375,6 +451,10 @@ class StepReducer:
             if message is not None:
                 self._walk(message)
 
+    def enter_joined(self, view: View) -> None:
+        """A newcomer's first view: commit it and form its communicator."""
+        self._walk(Commit(view))
+
     def _walk(self, message: Message | None) -> None:
         """Serve the walk from ``message`` on, until this member may step again (or has left)."""
         member = self.member
@@ -388,11 +468,16 @@ class StepReducer:
                     message = self._drain(step)
                     if message is not None:
                         continue
+                    if self._step_decided and self._parts and self._is_logging:
+                        self._owes_answer = True
+                        return
                     self._answer()
                 case Proposed():
                     member.acknowledge(message)
                 case Settle():
                     member.settle(message)
+                case Serve() if self.feeds is not None and not member.leaving:
+                    self.feeds.request(message)
                 case Commit(view=view) if view.epoch == member.view.epoch + 1:
                     self._abandon()
                     if member.actor not in view.members and not member.leaving:
@@ -401,6 +486,10 @@ class StepReducer:
                     if member.actor not in view.members:
                         self.left = True
                         return
+                    if view.joined:
+                        self._layout = None  # a newcomer cuts its buckets alone: compare again
+                    if self.feeds is not None:
+                        self.feeds.committed(view)
                     if view.regime is Regime.EVENTUAL:
                         if view.source is not None and not self._enter():
                             message = self._link.receive()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,18 @@ from cascade_runtime.agent.control_log import ControlLog, control_comm_id
 from cascade_runtime.agent.hosts import lifeline_hosts
 from cascade_runtime.agent.protocol import View, Welcome
 from cascade_runtime.progress import ProgressWord
+from cascade_runtime.rank.constructed import schedulers_of
+from cascade_runtime.rank.feed import Feeds
 from cascade_runtime.rank.groups import GlooFactory
 from cascade_runtime.rank.guard import guarded
+from cascade_runtime.rank.joining import Newcomer
 from cascade_runtime.rank.lifeline import Lifelines
 from cascade_runtime.rank.link import AgentLink, AgentLost
 from cascade_runtime.rank.member import Member
 from cascade_runtime.rank.objects import ModelObjects
 from cascade_runtime.rank.observer import StepObserver
 from cascade_runtime.rank.reducer import StepReducer
+from cascade_runtime.rank.snapshot import TrainingState
 from cascade_runtime.rank.wrap import check_model, take_over
 from cascade_runtime.rank.zombie import leave_behind, look_when_continued
 from cascade_runtime.recorder import Recorder
@@ -54,6 +59,10 @@ class Session:
         self._objects = objects
         self._pid = os.getpid()
         self._finished = False
+        self.joined_at: int | None = None
+        """Decided steps when this rank joined a running job; None for those of its beginning."""
+        self.asked_for_step = False
+        """The script has called start_step."""
 
     @classmethod
     def open(
@@ -125,9 +134,26 @@ class Session:
 
             link.on_pump = on_pump
             look_when_continued(member.check_fence)
-        stepper.enter_first_view()
-        model.register_comm_hook(None, stepper.hook)
         session = cls(member, stepper, recorder, link, objects)
+        if isinstance(stepper, StepReducer):
+            state = TrainingState(
+                model.module, optimizer, lambda: schedulers_of(optimizer), objects
+            )
+            stepper.feeds = Feeds(member, state, recorder)
+            stepper.params = dict(model.module.named_parameters())
+            stepper.param_names = {id(p): name for name, p in stepper.params.items()}
+        if isinstance(stepper, StepReducer) and actor not in view.members:
+            newcomer = Newcomer(
+                member, link, recorder, state, config.join_path(actor), config.exit_path(actor)
+            )
+            joined = newcomer.join()
+            link.on_return = member.tell_again
+            stepper.join_as_told(newcomer.layout)
+            session.joined_at = member.decided
+            stepper.enter_joined(joined)
+        else:
+            stepper.enter_first_view()
+        model.register_comm_hook(None, stepper.hook)
         session._hook_loop(model, optimizer)
         return session
 
@@ -137,7 +163,7 @@ class Session:
         def before_forward(module: Any, arguments: Any) -> None:
             del arguments
             if module.training and module.require_backward_grad_sync:
-                stepper.begin_forward()
+                self.begin_forward()
 
         def after_step(*ignored: Any) -> None:
             del ignored
@@ -145,6 +171,19 @@ class Session:
 
         model.register_forward_pre_hook(before_forward)
         optimizer.register_step_post_hook(after_step)
+        if isinstance(stepper, StepReducer) and stepper.feeds is not None:
+            optimizer.register_step_pre_hook(stepper.feeds.before_optimizer)
+
+    def begin_forward(self) -> None:
+        """A training forward begins."""
+        if self.joined_at and not self.asked_for_step:
+            self.asked_for_step = True
+            sys.stderr.write(
+                f"cascade: rank {self.member.actor} joined after step {self.joined_at}, and its "
+                f"script's loop may begin at 0: it would run {self.joined_at} steps longer than the "
+                "others. Let the loop begin at cascade_runtime.start_step()\n"
+            )
+        self.stepper.begin_forward()
 
     def finish(self) -> None:
         """Leave, once, and only in the process that attached."""

@@ -29,17 +29,29 @@ def leave_behind(why: str, exit_note: Path, close: Callable[[], None]) -> NoRetu
         exit_note: where the exit code is left for an agent that is not our parent.
         close: closes the spool.
     """
+    _end(
+        f"{why}; the job went on without it, so it ends here "
+        f"(exit code {EXIT_LEFT_BEHIND}; to have it back, start it anew)",
+        EXIT_LEFT_BEHIND,
+        exit_note,
+        close,
+    )
+
+
+def end_newcomer(why: str, code: int, exit_note: Path, close: Callable[[], None]) -> NoReturn:
+    """As ``leave_behind``, for a process that never became a member: its script has done nothing yet."""
+    _end(f"{why}; it ends here (exit code {code})", code, exit_note, close)
+
+
+def _end(sentence: str, code: int, exit_note: Path, close: Callable[[], None]) -> NoReturn:
     with contextlib.suppress(Exception):
         close()
     with contextlib.suppress(Exception):
         sys.stdout.flush()
-        sys.stderr.write(
-            f"cascade: {why}; the job went on without it, so it ends here "
-            f"(exit code {EXIT_LEFT_BEHIND}; to have it back, start it anew)\n"
-        )
+        sys.stderr.write(f"cascade: {sentence}\n")
         sys.stderr.flush()
-        exit_note.write_text(str(EXIT_LEFT_BEHIND))
-    os._exit(EXIT_LEFT_BEHIND)
+        exit_note.write_text(str(code))
+    os._exit(code)
 
 
 def look_when_continued(check: Callable[[], None]) -> None:

@@ -28,6 +28,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="play H hosts on this machine, an agent each (1)",
     )
     parser.add_argument(
+        "--respawn",
+        type=int,
+        default=0,
+        metavar="K",
+        help="start a rank that was lost again, at most K times; it joins the job as it runs (0)",
+    )
+    parser.add_argument(
         "--observe", action="store_true", help="decide and record, but change nothing"
     )
     parser.add_argument(
@@ -73,7 +80,10 @@ def run(args: argparse.Namespace) -> int:
         policy=policy,
         trace_dir=out,
         collector=args.collector,
+        respawn=args.respawn,
     )
+    if args.respawn and args.observe:
+        _say("nobody is started again while observing: --respawn has no effect with --observe")
     _say(f"starting {args.num_ranks} ranks of {script.name} ({config.mode}), trace in {out}")
     if config.collector is not None:
         _say(f"run {config.run_id} goes to {config.collector} while it lasts")

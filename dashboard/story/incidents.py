@@ -10,6 +10,7 @@ from dashboard.story.excursions import Excursion
 from dashboard.story.facts import Facts
 from dashboard.story.marks import gap_words
 from dashboard.story.model import Gap, Incident, Silence, ViolationPart, WaitsPart
+from dashboard.story.returns import returns_of
 from dashboard.story.silence import quiet_ns
 from dashboard.story.words import count, duration, moment, plain, seconds, sentence, stopped, who
 
@@ -23,7 +24,7 @@ LEAST_PAD_NS = 50_000_000
 _PAD = 0.5
 
 _SEVERITY = {"error": 0, "warning": 1, "info": 2}
-_KIND = ("violation", "hang", "loss", "excursion", "silent", "gap", "wait")
+_KIND = ("violation", "hang", "loss", "excursion", "silent", "gap", "wait", "return")
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ def incidents_of(seen: Seen) -> list[Incident]:
         *_silences(seen),
         *_gaps(seen),
         *_waits(seen),
+        *_returns(seen),
     ]
     return sorted(found, key=_badness)[:MAX_INCIDENTS]
 
@@ -203,6 +205,16 @@ def _gaps(seen: Seen) -> list[Incident]:
             _incident(seen, "gap", str(rank), "warning", at, end, title, said, f"rank:{rank}")
         )
     return found
+
+
+def _returns(seen: Seen) -> list[Incident]:
+    return [
+        _incident(
+            seen, "return", f"{one.rank}.{one.incarnation}", "info", one.lost_ns, one.back_ns,
+            f"Rank {one.rank} came back", one.words(), f"rank:{one.rank}",
+        )
+        for one in returns_of(seen.facts)
+    ]  # fmt: skip
 
 
 def _waits(seen: Seen) -> list[Incident]:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cascade_runtime.agent import journal
+from cascade_runtime.agent.joins import Joins
 from cascade_runtime.agent.journal import Memory
-from cascade_runtime.agent.plan import Drains, Plan, judged, plan_next
+from cascade_runtime.agent.plan import Awaits, Drains, Plan, judged, plan_next
 from cascade_runtime.agent.protocol import (
     Acked,
     AgentHello,
@@ -18,12 +19,14 @@ from cascade_runtime.agent.protocol import (
     DebtInfo,
     DebtNote,
     Drain,
+    Ended,
     Facts,
     Halt,
     Halted,
     Hello,
     Lag,
     Leave,
+    Level,
     Message,
     Proposed,
     Trigger,
@@ -44,6 +47,7 @@ from cascade_runtime.agent.walk import (
 from cascade_runtime.vocabulary.fault import FaultEvent
 from cascade_runtime.vocabulary.identity import Actor, EventRef
 from cascade_runtime.vocabulary.policy import load_policy
+from tests.agent.sim_newcomer import Newcomer
 from tests.agent.sim_rank import Rank
 
 if TYPE_CHECKING:
@@ -52,6 +56,10 @@ if TYPE_CHECKING:
 POLICY = load_policy()
 PATIENCE = 4
 """A walk that stands still for so many ticks is taken over by an agent that does not lead."""
+
+
+AWAITED = 2
+"""So many ticks everybody stands halted for a newcomer that is not level."""
 
 
 class Disk:
@@ -77,13 +85,15 @@ class Agent:
         self.cluster, self.index, self.disk = cluster, index, cluster.disks[index]
         memory = self.disk.memory()
         self.disk.append("started", None)
-        self.actor = Actor(len(cluster.ranks) + index, memory.num_starts)
+        self.actor = Actor(cluster.num_ranks + index, memory.num_starts)
         self.walker = Walker(index, cluster.num_agents, cluster.host_of, self._plan)
         self.walker.restore(
             memory.views, memory.promised, memory.accepted, memory.num_starts, memory.walking
         )
         self.reconciler = Reconciler(memory.debts.values())
         self.triggers: list[Trigger] = []
+        self.joins = Joins()
+        self._awaited = 0
         self.leaving: set[Actor] = set()
         self.known: set[int] = set()
         """Agents whose hello arrived: the others cannot be sent to."""
@@ -127,6 +137,10 @@ class Agent:
         stands = (walker.epoch, walker.promised)
         self._still = self._still + 1 if stands == self._stood else 0
         self._stood = stands
+        self._awaited = self._awaited + 1 if walker.awaits is not None else 0
+        if walker.awaits is not None and self._awaited > AWAITED:
+            self.joins.give_up(walker.awaits.newcomers, walker.epoch)
+            walker.replan()
         if self.leads() or (walker.walking and self._still > PATIENCE * (1 + self.index)):
             self._still = 0
             deaths = any(t.fault is FaultEvent.GPU_FAIL_STOP for t in self.triggers)
@@ -141,7 +155,8 @@ class Agent:
                 leaves = bool(self.leaving & members)
                 if leaves and self.leaving >= members and self.reconciler.open:
                     self.settle()  # as the Judge orders it before the last view
-                if deaths or leaves or moves or walker.walking:
+                joins = not leaves and bool(self._ready())
+                if deaths or leaves or moves or joins or walker.walking:
                     walker.coordinate(graceful=not deaths)
         self.perform()
 
@@ -166,6 +181,13 @@ class Agent:
         facts = Facts(decided=decided, issued=rank.issued, dead=True, stopped=rank.alive)
         rank.certified = facts
         self.disk.append("dead", (actor, facts))
+        if isinstance(rank, Newcomer) and not rank.is_member:
+            self.cluster.laws.certified.setdefault(actor, self.cluster.laws.now)
+            if actor not in self.walker.view.members:
+                self._broadcast(Ended(actor))
+                self.walker.on_death(actor, facts)
+                self.perform()
+                return
         self.cluster.laws.certified.setdefault(actor, self.cluster.laws.now)
         self._trigger(FaultEvent.GPU_FAIL_STOP, actor)  # first: on_death may propose at once
         self.walker.on_death(actor, facts)
@@ -178,7 +200,9 @@ class Agent:
         return [
             r.actor
             for r in self.local()
-            if not r.alive and r.actor in members and r.actor not in self.walker.dead
+            if not r.alive
+            and r.actor not in self.walker.dead
+            and (r.actor in members or (isinstance(r, Newcomer) and not r.is_member))
         ]
 
     def fence(self, actor: Actor) -> None:
@@ -200,13 +224,17 @@ class Agent:
             for r in self.local()
             if r.alive
             and (r.frozen or running_too)
-            and r.actor in members
+            and (r.actor in members or (isinstance(r, Newcomer) and not r.is_member))
             and r.actor not in self.walker.dead
         ]
 
-    def _plan(self, current: View, facts: dict[Actor, Facts]) -> Plan | Drains:
+    def _ready(self) -> list[Level]:
+        lost = {t.subject for t in self.triggers if t.fault is FaultEvent.GPU_FAIL_STOP}
+        return self.joins.ready(self.walker.view, {a for a in lost if a is not None})
+
+    def _plan(self, current: View, facts: dict[Actor, Facts]) -> Plan | Drains | Awaits:
         relaxed = self.reconciler.relaxed()
-        plan = plan_next(current, facts, self.triggers, relaxed, POLICY, self.actor)
+        plan = plan_next(current, facts, self.triggers, relaxed, POLICY, self.actor, self._ready())
         began = self._began.get(self.walker.promised, 0)
         self.cluster.laws.planned(current, facts, plan, began)
         return plan
@@ -224,6 +252,9 @@ class Agent:
                         self.cluster.send(self.index, index, Leave(rank.actor, 0))
                 for trigger in self.triggers:
                     self.cluster.send(self.index, index, trigger)
+                for level in self.joins.told():
+                    if self.cluster.host_of(level.actor) == self.index:
+                        self.cluster.send(self.index, index, level)
             case Trigger():
                 if message not in self.triggers and not judged(message, self.walker.log):
                     self.triggers.append(message)
@@ -231,6 +262,12 @@ class Agent:
                 self.leaving.add(actor)
             case DebtNote():
                 self._on_debt(message)
+            case Level():
+                self.joins.on_level(message)
+                self.walker.replan()
+            case Ended(actor=actor):
+                self.joins.ended(actor)
+                self.walker.replan()
             case _:
                 self.walker.on_message(sender, message)
         self.perform()
@@ -312,12 +349,17 @@ class Agent:
         cluster.laws.installed(view, cluster.installed[self.index], frozenset(suspects))
         cluster.installed[self.index] = view.epoch
         self.reconciler.install(view)
+        self.joins.install(view)
         self.triggers = [t for t in self.triggers if not self._judged(t, view)]
         first = view.epoch == 0
         told: Message = Welcome(view, self.actor, "enforce") if first else Commit(view)
         for rank in self.local():
-            if rank.actor in {*view.members, *view.departed}:
+            newcomer = isinstance(rank, Newcomer) and not rank.is_member
+            if rank.actor in {*view.members, *view.departed} or newcomer:
                 rank.hear(told)
+            if rank.actor in view.joined and rank.actor in self.walker.dead:
+                cluster.laws.certified.setdefault(rank.actor, cluster.laws.now)
+                self._trigger(FaultEvent.GPU_FAIL_STOP, rank.actor)
         if not first and view.regime < view.from_regime and view.members:
             self._open_debt(view)
 

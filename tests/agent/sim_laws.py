@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cascade_runtime.agent.plan import Drains, Plan
+from cascade_runtime.agent.plan import Awaits, Drains, Plan
 from cascade_runtime.agent.protocol import Facts, View
 from cascade_runtime.vocabulary.fault import FaultEvent
 from cascade_runtime.vocabulary.identity import Actor, Dot
 from cascade_runtime.vocabulary.policy import Policy
 from cascade_runtime.vocabulary.regime import Regime
+from tests.agent.sim_newcomer import Newcomer
 from tests.agent.sim_rank import Fabric, Rank
 
 
@@ -28,7 +29,7 @@ class Laws:
     # ---- a plan, against the facts it was made from --------------------------------------------
 
     def planned(
-        self, current: View, facts: Mapping[Actor, Facts], plan: Plan | Drains, began: int
+        self, current: View, facts: Mapping[Actor, Facts], plan: Plan | Drains | Awaits, began: int
     ) -> None:
         assert set(facts) <= set(current.members), "facts of strangers"
         alive = {m: facts[m] for m in current.members if m in facts and not facts[m].dead}
@@ -38,7 +39,14 @@ class Laws:
             assert plan.step == cut
             assert plan.ranks == [m for m, f in alive.items() if f.decided < cut]
             return
+        if isinstance(plan, Awaits):
+            assert len(alive) == len(current.members), "a newcomer awaited over a loss"
+            assert {f.decided for f in alive.values()} == {plan.step}
+            return
         view = plan.view
+        if view.joined:
+            self._joined(current, alive, view)
+            return
         assert view.epoch == current.epoch + 1
         assert view.from_regime is current.regime
         assert set(view.members) <= set(alive), "a member that did not answer or is dead"
@@ -58,6 +66,17 @@ class Laws:
             assert facts[view.source].decided == view.cut_step
         if view.regime > view.from_regime:
             assert not view.departed, "a climb with a loss"
+
+    def _joined(self, current: View, alive: Mapping[Actor, Facts], view: View) -> None:
+        """Somebody joins when nothing else is under way, over members that all stand at the cut."""
+        assert list(alive) == current.members
+        assert {f.decided for f in alive.values()} == {view.cut_step}
+        assert not view.departed
+        assert view.regime is view.from_regime is not Regime.EVENTUAL
+        assert view.members == sorted([*current.members, *view.joined])
+        assert len({m.rank for m in view.members}) == len(view.members), "a rank twice"
+        if min(view.joined) < min(current.members):
+            assert set(view.voided) == set(view.in_flight), "open dots of an author that was"
 
     def _regime(self, view: View) -> None:
         if view.regime is view.from_regime:
@@ -137,6 +156,10 @@ class Laws:
         wrong += [f"{m} is stopped and a member" for m in newest.members if self._ranks[m].frozen]
         for rank in self._ranks.values():
             if not rank.alive or rank.left or rank.frozen:
+                continue
+            if isinstance(rank, Newcomer) and not rank.is_member:
+                if newest.members and newest.regime is not Regime.EVENTUAL:
+                    wrong.append(f"{rank.actor} has not joined")
                 continue
             if rank.view != newest:
                 wrong.append(f"{rank.actor} is in epoch {rank.view.epoch} of {newest.epoch}")

@@ -17,6 +17,7 @@ from cascade_runtime.vocabulary.identity import Actor
 from cascade_runtime.vocabulary.regime import Regime
 from tests.agent.sim_agent import POLICY, Agent, Disk
 from tests.agent.sim_laws import Laws
+from tests.agent.sim_newcomer import Newcomer
 from tests.agent.sim_rank import Fabric, Rank
 
 Move = tuple[str, int, int | str]
@@ -24,11 +25,19 @@ Hook = Callable[[str, int, int, Message], None]
 """Called with (point, sender, receiver, message); points: send, sent, handle, handled."""
 
 
+MOST = 1000
+
+
+def number_of(actor: Actor) -> int:
+    """Of a first incarnation, its rank."""
+    return actor.incarnation * MOST + actor.rank
+
+
 class Cluster:
     """``num_agents`` agents, ``num_ranks`` ranks in blocks, all in epoch 0 and running."""
 
     def __init__(self, num_agents: int, num_ranks: int, hook: Hook | None = None) -> None:
-        self.num_agents = num_agents
+        self.num_agents, self.num_ranks = num_agents, num_ranks
         self.fabric = Fabric()
         self.ranks: dict[Actor, Rank] = {}
         for number in range(num_ranks):
@@ -67,7 +76,7 @@ class Cluster:
         self.hook = hook
 
     def host_of(self, actor: Actor) -> int:
-        return actor.rank * self.num_agents // len(self.ranks)
+        return actor.rank * self.num_agents // self.num_ranks
 
     def live(self) -> list[Agent]:
         return [a for a in self.agents if a is not None]
@@ -116,8 +125,29 @@ class Cluster:
 
     def kill(self, actor: Actor, breaks: bool = False) -> None:
         """SIGKILL; ``breaks``: collectives that are under way end in an error everywhere."""
-        self.ranks[actor].alive = False
-        self.fabric.broken.update([self.ranks[actor].view.epoch] if breaks else [])
+        rank = self.ranks[actor]
+        rank.alive = False
+        if breaks and actor in rank.view.members:
+            self.fabric.broken.add(rank.view.epoch)
+
+    def can_come_back(self) -> list[Actor]:
+        """Ranks that ended, as their agent knows, and were not started again yet."""
+        newest: dict[int, Actor] = {}
+        for actor in self.ranks:
+            newest[actor.rank] = max(actor, newest.get(actor.rank, actor))
+        able = []
+        for actor in newest.values():
+            agent, rank = self.agents[self.host_of(actor)], self.ranks[actor]
+            ended = not rank.alive or (rank.left and rank.fenced)
+            if ended and agent is not None and actor in agent.walker.dead:
+                able.append(actor)
+        return able
+
+    def start_again(self, actor: Actor) -> None:
+        """Its script runs anew, as the next incarnation."""
+        coming = Actor(actor.rank, actor.incarnation + 1)
+        newcomer = self.ranks[coming] = Newcomer(coming, self.fabric, self.ranks)
+        newcomer.connect()
 
     def freeze(self, actor: Actor, for_ever: bool = False) -> None:
         """SIGSTOP: its agent may fence it from now on. Unless ``for_ever``, ``heal`` lets it go on."""
@@ -188,15 +218,19 @@ class Cluster:
             if queue and self.awake(to) and (sender, to) not in self.held:
                 able.append(("deliver", sender, to))
         for actor, rank in self.ranks.items():
-            able += [("rank", actor.rank, what) for what in rank.moves()]
+            able += [("rank", number_of(actor), what) for what in rank.moves()]
             if rank.outbox and self.awake(self.host_of(actor)):
-                able.append(("hear", actor.rank, 0))
+                able.append(("hear", number_of(actor), 0))
         for agent in self.live():
             if not agent.frozen:
-                able += [("certify", agent.index, actor.rank) for actor in agent.uncertified()]
-                able += [("fence", agent.index, actor.rank) for actor in agent.to_fence()]
-                able += [("certify", agent.index, actor.rank) for actor in agent.fenced_unread()]
+                lost = [*agent.uncertified(), *agent.fenced_unread()]
+                able += [("certify", agent.index, number_of(actor)) for actor in lost]
+                able += [("fence", agent.index, number_of(a)) for a in agent.to_fence()]
         return able
+
+    def rank(self, number: int) -> Rank:
+        """By ``number_of`` its actor."""
+        return self.ranks[Actor(number % MOST, number // MOST)]
 
     def awake(self, index: int) -> bool:
         agent = self.agents[index]
@@ -209,20 +243,20 @@ class Cluster:
             case "deliver":
                 self._deliver(first, int(second))
             case "rank":
-                self.ranks[Actor(first)].move(str(second))
+                self.rank(first).move(str(second))
             case "hear":
-                rank = self.ranks[Actor(first)]
+                rank = self.rank(first)
                 agent = self.agents[self.host_of(rank.actor)]
                 assert agent is not None
                 agent.hear_rank(rank)
             case "certify":
                 agent = self.agents[first]
                 assert agent is not None
-                agent.certify(Actor(int(second)))
+                agent.certify(self.rank(int(second)).actor)
             case "fence":
                 agent = self.agents[first]
                 assert agent is not None
-                agent.fence(Actor(int(second)))
+                agent.fence(self.rank(int(second)).actor)
 
     def flow(self, chance: random.Random | None = None, ticks: bool = True) -> None:
         """Let everything happen that can, in rounds, until only time could change anything."""

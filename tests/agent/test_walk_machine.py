@@ -47,6 +47,12 @@ class Job(RuleBasedStateMachine):
         alive = [a for a, r in self.cluster.ranks.items() if r.alive]
         self.cluster.kill(alive[which % len(alive)], breaks)
 
+    @precondition(lambda self: self.cluster.can_come_back())
+    @rule(which=st.integers(0, 7))
+    def start_again(self, which):
+        able = self.cluster.can_come_back()
+        self.cluster.start_again(able[which % len(able)])
+
     @precondition(lambda self: sum(r.alive for r in self.cluster.ranks.values()) > 1)
     @rule(which=st.integers(0, 7), for_ever=st.booleans())
     def freeze_or_thaw(self, which, for_ever):
@@ -133,7 +139,7 @@ Job.TestCase.settings = settings(
 TestJob = Job.TestCase
 
 
-def shake(cluster: Cluster, chance: random.Random, share: float) -> None:
+def shake(cluster: Cluster, chance: random.Random, share: float, again: int = 0) -> None:
     """One random event: mostly a move, sometimes time, in ``share`` of the cases a fault."""
     drawn, live = chance.random(), [a for a in cluster.live() if not a.frozen]
     if drawn > share + 0.1 and (able := cluster.moves()):
@@ -145,6 +151,7 @@ def shake(cluster: Cluster, chance: random.Random, share: float) -> None:
         rank = chance.choice(list(cluster.ranks.values()))
         what = chance.choice(
             ["kill", "leave", "agent", "agent", "link", "suspect", "fault", "debt", "stop", "doze"]
+            + ["again"] * again
         )
         if what == "kill" and sum(r.alive for r in cluster.ranks.values()) > 1:
             cluster.kill(rank.actor, breaks=chance.random() < 0.5)
@@ -166,6 +173,8 @@ def shake(cluster: Cluster, chance: random.Random, share: float) -> None:
             cluster.suspect(chance.choice(live).index)
         elif what == "fault" and live:
             chance.choice(live).fire(chance.choice(FAULTS))
+        elif what == "again" and (able := cluster.can_come_back()):
+            cluster.start_again(chance.choice(able))
         elif what == "debt" and live and live[0].walker.view.members:
             live[0].settle()
         cluster.fabric.limit += chance.random() < 0.2

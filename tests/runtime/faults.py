@@ -49,6 +49,41 @@ class Running:
             self._pids.update(rank_pids(self.config))
         return self._pids.get(actor)
 
+    def newest(self, rank: int) -> Actor:
+        """The newest incarnation of the rank that was started."""
+        return max(actor for actor in rank_pids(self.config) if actor.rank == rank)
+
+    def decided_newest(self, rank: int) -> int:
+        """Of the newest incarnation; below 1 until it has the state of a member."""
+        progress = read_progress(self.config.progress_path(self.newest(rank)))
+        return progress.decided if progress else -1
+
+    def incarnation(self, rank: int) -> int:
+        return self.newest(rank).incarnation
+
+    def proposed_with(self, rank: int) -> bool:
+        """A view that lets the rank in is accepted somewhere, and not known to be committed."""
+        for agent in range(self.config.num_hosts):
+            memory = read_memory(self.config, agent)
+            if memory.accepted is not None and memory.accepted[1].epoch >= len(memory.views):
+                return any(actor.rank == rank for actor in memory.accepted[1].joined)
+        return False
+
+    def has_joined(self, rank: int, incarnation: int = 1) -> bool:
+        return any(
+            Actor(rank, incarnation) in view.joined
+            for agent in range(self.config.num_hosts)
+            for view in read_memory(self.config, agent).views
+        )
+
+    def signal_newest(self, rank: int, number: int) -> bool:
+        pid = rank_pids(self.config)[self.newest(rank)]
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            return False
+        return True
+
     def state(self, rank: int) -> str | None:
         pid = self.pid(rank)
         return process_state(pid) if pid is not None else None
@@ -153,6 +188,11 @@ def _each(job: Running, ranks: tuple[int, ...], number: int) -> bool:
     return all(done)
 
 
+def _each_newest(job: Running, ranks: tuple[int, ...]) -> bool:
+    done = [job.signal_newest(rank, signal.SIGKILL) for rank in ranks]
+    return all(done)
+
+
 def kill(*ranks: int) -> Callable[[Running], bool]:
     return lambda job: _each(job, ranks, signal.SIGKILL)
 
@@ -163,6 +203,30 @@ def stop(*ranks: int) -> Callable[[Running], bool]:
 
 def go_on(*ranks: int) -> Callable[[Running], bool]:
     return lambda job: _each(job, ranks, signal.SIGCONT)
+
+
+def kill_newest(*ranks: int) -> Callable[[Running], bool]:
+    """The newest incarnation of each."""
+    return lambda job: _each_newest(job, ranks)
+
+
+def stop_newest(rank: int) -> Callable[[Running], bool]:
+    return lambda job: job.signal_newest(rank, signal.SIGSTOP)
+
+
+def comes_back(rank: int, incarnation: int = 1) -> Callable[[Running], bool]:
+    """The rank was started again and listens for who serves it."""
+    return lambda job: job.config.join_path(Actor(rank, incarnation)).exists()
+
+
+def is_back(rank: int, incarnation: int = 1) -> Callable[[Running], bool]:
+    """A view with the rank's new incarnation is committed."""
+    return lambda job: job.has_joined(rank, incarnation)
+
+
+def being_let_in(rank: int) -> Callable[[Running], bool]:
+    """A view with it is proposed (or it is in already: the moment was too short)."""
+    return lambda job: job.proposed_with(rank) or job.has_joined(rank)
 
 
 def kill_agent(index: int) -> Callable[[Running], bool]:

@@ -68,12 +68,14 @@ class JobRunner:
         faults: Faults | None = None,
         env: dict[str, str] | None = None,
         restart: bool = True,
+        respawn: int = 0,
+        respawn_delay_s: float = 0.2,
     ) -> FinishedJob:
         self._number += 1
         home = self._folder / f"job{self._number}"
         saved = home / "saved"
         command = [str(script or train.__file__), *script_arguments]
-        if script is None or env:
+        if script is None or env or respawn:
             command += ["--save", str(saved)]
         config = make_config(
             command,
@@ -85,6 +87,8 @@ class JobRunner:
             zygote=self._zygote,
             env={"CASCADE_RERAISE": "1"} | (env or {}),
             collector=collector,
+            respawn=respawn,
+            respawn_delay_s=respawn_delay_s,
         )
         launcher = Launcher(config) if restart else _OneLife(config)
         if faults is not None:
