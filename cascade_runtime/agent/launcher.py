@@ -24,6 +24,7 @@ import msgspec
 from cascade_runtime.agent.config import JobConfig, save_config
 from cascade_runtime.agent.fencing import process_state
 from cascade_runtime.agent.journal import Journal, Memory
+from cascade_runtime.agent.master_port import reserved_port
 from cascade_runtime.agent.rank_process import describe_status
 from cascade_runtime.agent.run_folder import CONFIG, ZYGOTE, held, make_run_folder
 from cascade_runtime.agent.shipping.settings import check_collector, deadline_s, token
@@ -104,17 +105,11 @@ def make_config(
         run_dir=run_dir,
         host=os.environ.get("CASCADE_HOST_NAME") or socket.gethostname(),
         command=[str(script.resolve()), *command[1:]],
-        master_port=_free_port(),
+        master_port=0,  # the launcher reserves one
         env=env or {},
         zygote=str(zygote) if zygote else None,
         collector=collector,
     )
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Launcher:
@@ -133,7 +128,8 @@ class Launcher:
 
     def run(self) -> Outcome:
         """Start, watch, restart, reap; returns when every agent has ended."""
-        with held(Path(self.config.run_dir)):
+        with held(Path(self.config.run_dir)), reserved_port() as port:
+            self.config = msgspec.structs.replace(self.config, master_port=port)
             return self._run()
 
     def _run(self) -> Outcome:

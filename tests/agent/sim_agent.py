@@ -1,4 +1,4 @@
-"""One simulated host agent: the parts of HostAgent that the walk depends on, and its journal."""
+"""One simulated host agent: the parts of the agent that the walk depends on, and its journal."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Disk:
 
 
 class Agent:
-    """One host agent: the parts of HostAgent that the walk depends on."""
+    """One host agent: the parts of the agent that the walk depends on."""
 
     def __init__(self, cluster: Cluster, index: int) -> None:
         self.cluster, self.index, self.disk = cluster, index, cluster.disks[index]
@@ -111,7 +111,7 @@ class Agent:
         host_of = self.cluster.host_of
         return (r for r in self.cluster.ranks.values() if host_of(r.actor) == self.index)
 
-    # ---- deciding, as HostAgent._lead ----------------------------------------------------------
+    # ---- deciding, as agent/leading.py ----------------------------------------------------------
 
     def leads(self) -> bool:
         return all(not self.cluster.linked(self.index, i) for i in range(self.index))

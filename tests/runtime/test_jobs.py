@@ -19,6 +19,8 @@ from tests.runtime.jobs import FinishedJob, JobRunner
 from tests.runtime.reference import largest_difference
 
 SCRIPTS = Path(__file__).parent / "scripts"
+TWO_DEATHS = {"DIES": "3:13,2:15"}
+"""The second comes before the job can have climbed, which is what the tests are about."""
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(90)]
 
@@ -84,11 +86,11 @@ def test_a_second_death_falls_to_eventual_and_climbs_back(jobs: JobRunner, tmp_p
     """Two losses within a minute are churn too, so STRONG comes only after a quiet time."""
     policy = tmp_path / "policy.toml"
     packaged = files("cascade_runtime.vocabulary") / "policies" / "default.toml"
-    text = packaged.read_text().replace("quiet_s = 30.0", "quiet_s = 0.3")
-    policy.write_text(text)
+    policy.write_text(packaged.read_text().replace("quiet_s = 30.0", "quiet_s = 0.3"))
     job = jobs.run(
         *("--steps", "80", "--dtype", "float64", "--pause-ms", "10"),
-        kills=(Kill(3, 12), Kill(2, 14)),
+        script=SCRIPTS / "dies.py",
+        env=TWO_DEATHS,
         policy=str(policy),
     )
     assert job.outcome.finished == [0, 1]
@@ -111,7 +113,7 @@ def test_a_second_death_falls_to_eventual_and_climbs_back(jobs: JobRunner, tmp_p
 
 
 def test_two_losses_within_a_minute_are_churn_and_hold_the_climb_up(jobs: JobRunner) -> None:
-    job = jobs.run("--steps", "60", kills=(Kill(3, 12), Kill(2, 14)))
+    job = jobs.run("--steps", "60", script=SCRIPTS / "dies.py", env=TWO_DEATHS)
     assert job.outcome.finished == [0, 1]
     churn = [d for d in job.rows("decisions") if d["fault"] == "NODE_CHURN_HIGH"]
     assert [d["changed"] for d in churn] == [False], "CAUSAL or EVENTUAL stay as they are"
