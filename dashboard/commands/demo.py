@@ -31,7 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("--ranks", type=int, default=4, metavar="N", help="how many ranks (4)")
     parser.add_argument(
-        "--scenario", default="kill-one", metavar="NAME", help="kill-one or clean (kill-one)"
+        "--scenario",
+        default="minute",
+        metavar="NAME",
+        help="minute, kill-one, kill-rank0, two-dead, freeze, straggler, rejoin, agent-dies or clean "
+        "(minute)",
     )
     parser.add_argument(
         "--virtual-hosts", type=int, default=1, metavar="H", help="play H hosts, an agent each (1)"
@@ -69,6 +73,8 @@ def run(args: argparse.Namespace) -> int:
     out = args.out or Path("cascade-traces") / f"{scenario.name}-{time.strftime('%Y%m%d-%H%M%S')}"
     script = [str(Path(train.__file__)), "--steps", str(scenario.steps)]
     script += ["--pause-ms", str(scenario.pause_ms)]
+    if scenario.late is not None:
+        script += scenario.late.arguments()
     _say(f"scenario {scenario.name}: {scenario.summary}, {args.ranks} ranks")
     for line in scenario.story:
         _say(f"  {line}")
@@ -102,12 +108,12 @@ def _play(args: argparse.Namespace, scenario: Scenario, config: JobConfig) -> in
     _say("importing torch once for all ranks ...")
     with Zygote() as zygote:
         config = config.forking_from(zygote.path)
-        with Injector(config, scenario.kills, _say) as injector, _stdout_to_stderr(args.json):
+        with Injector(config, scenario.strikes, _say) as injector, _stdout_to_stderr(args.json):
             outcome = Launcher(config).run()
     if not outcome.formed:
         _say("the job never formed; what its ranks said is above")
         return 2
-    if len(injector.struck) != len(scenario.kills):
+    if len(injector.struck) != len(scenario.strikes):
         _say("the job ended before the fault could be done to it, so this was not the scenario")
         return 1
     return 0

@@ -55,6 +55,9 @@ def main() -> None:
     parser.add_argument(
         "--pause-ms", type=float, default=0.0, help="per step, for watching it live"
     )
+    parser.add_argument("--late-rank", type=int, default=-1, help="the rank that comes late ...")
+    parser.add_argument("--late-ms", type=float, default=50.0, help="... by this, asleep ...")
+    parser.add_argument("--late-steps", default="1-0", help="... in the steps FIRST-LAST")
     parser.add_argument("--dtype", choices=("float32", "float64"), default="float32")
     arguments = parser.parse_args()
 
@@ -66,8 +69,11 @@ def main() -> None:
     optimizer = build_optimizer(model)
     loss_of = nn.CrossEntropyLoss()
     loss = torch.zeros(())
+    first_late, last_late = (int(step) for step in arguments.late_steps.split("-"))
     for step in range(1, arguments.steps + 1):
         inputs, labels = batch_of(arguments.seed, rank, step)
+        if rank == arguments.late_rank and first_late <= step <= last_late:
+            time.sleep(arguments.late_ms / 1000)  # as a slow reader of its data would
         optimizer.zero_grad()
         loss = loss_of(model(inputs), labels)
         loss.backward()

@@ -11,8 +11,8 @@ from typing import Any
 from cascade_runtime.agent.launcher import Launcher, Outcome, make_config
 from collector.trace.trace_folder import open_trace
 from dashboard.demo import train
+from dashboard.demo.faults import Kill
 from dashboard.demo.injector import Injector
-from dashboard.demo.scenarios import Kill
 from tests.runtime.faults import Faults, Running
 
 ANY_PHASE = ("starting", "forward", "backward", "waiting", "halted")

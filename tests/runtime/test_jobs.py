@@ -14,7 +14,7 @@ from cascade_runtime.agent.launcher import Launcher, make_config
 from cascade_runtime.progress import read_progress
 from cascade_runtime.vocabulary.identity import Actor
 from dashboard.demo import train
-from dashboard.demo.scenarios import Kill
+from dashboard.demo.faults import Kill
 from tests.runtime.jobs import FinishedJob, JobRunner
 from tests.runtime.reference import largest_difference
 
