@@ -112,6 +112,10 @@ class FlatParameters:
             return pieces[0]
         return torch.cat(pieces, out=self._gathered[unit.region][: unit.end - unit.first])
 
+    def lies_here(self, unit: Unit) -> bool:
+        """``value`` is the parameter itself: what is written there needs no ``write``."""
+        return len(unit.pieces) == 1 and self._flats[unit.pieces[0][0]] is not None
+
     def write(self, unit: Unit, value: torch.Tensor) -> None:
         """Give the chunk's parameters this value, rounded to their type."""
         at = 0

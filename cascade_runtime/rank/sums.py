@@ -62,18 +62,35 @@ class Drift(NamedTuple):
 
 
 class _Region(NamedTuple):
-    """Parameters of one type: their base, and where their sums lie in an origin's bytes.
-
-    ``value`` and ``delta`` are scratch of the sums' type, ``rounded`` of the parameters'.
-    """
+    """Parameters of one type: their base, and where their sums lie in an origin's bytes."""
 
     base: torch.Tensor
     dtype: torch.dtype
+    """Of the sums."""
     first_byte: int
     end_byte: int
+    scratch: tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+    """A chunk each: two of the sums' type, one of the parameters'."""
+
+    def of(self, flat: torch.Tensor) -> torch.Tensor:
+        """This region of an origin's bytes."""
+        return flat[self.first_byte : self.end_byte].view(self.dtype)
+
+
+class _Chunk(NamedTuple):
+    """A unit with its views, which are made once."""
+
+    unit: Unit
+    base: torch.Tensor
+    is_wider: bool
+    """The sums are of a wider type than the parameters."""
     value: torch.Tensor
     delta: torch.Tensor
     rounded: torch.Tensor
+
+
+Views = list[torch.Tensor]
+"""An origin's running sum, one view a chunk."""
 
 
 class Sums:
@@ -92,13 +109,14 @@ class Sums:
         self._regions = list(self._make_regions())
         self.num_sum_bytes = self._regions[-1].end_byte if self._regions else 0
         """Size of one origin's running sum."""
+        self._chunks = [self._chunk(unit) for unit in self._parameters.units]
         self._sums: dict[Actor, torch.Tensor] = {}
+        self._views: dict[Actor, Views] = {}
         self._upto: dict[Actor, int] = {}
         with torch.no_grad():
             self._parameters.look_up()
-            for unit in self._parameters.units:
-                base = self._regions[unit.region].base
-                base[unit.part].copy_(self._parameters.value(unit))
+            for chunk_ in self._chunks:
+                chunk_.base.copy_(self._parameters.value(chunk_.unit))
 
     def _make_regions(self) -> Iterator[_Region]:
         end, flat = 0, self._parameters
@@ -106,12 +124,18 @@ class Sums:
             wide = _WIDER.get(dtype, dtype)
             first = -(-end // _ALIGN) * _ALIGN
             end = first + size * wide.itemsize
-            scratch = [
+            value, delta, rounded = (
                 torch.empty(min(flat.chunk, size), dtype=t, device=flat.device)
                 for t in (wide, wide, dtype)
-            ]
+            )
             base = torch.empty(size, dtype=dtype, device=flat.device)
-            yield _Region(base, wide, first, end, *scratch)
+            yield _Region(base, wide, first, end, (value, delta, rounded))
+
+    def _chunk(self, unit: Unit) -> _Chunk:
+        region, size = self._regions[unit.region], unit.end - unit.first
+        value, delta, rounded = (scratch[:size] for scratch in region.scratch)
+        base = region.base[unit.part]
+        return _Chunk(unit, base, region.dtype != base.dtype, value, delta, rounded)
 
     # ---- reading ---------------------------------------------------------------------------------
 
@@ -123,7 +147,7 @@ class Sums:
     @property
     def num_bytes(self) -> int:
         """What is kept here beside the model: base, sums and scratch."""
-        regions = [t for r in self._regions for t in (r.base, r.value, r.delta, r.rounded)]
+        regions = [t for r in self._regions for t in (r.base, *r.scratch)]
         return self._parameters.num_bytes + sum(t.nbytes for t in (*regions, *self._sums.values()))
 
     def flat(self, origin: Actor) -> torch.Tensor:
@@ -158,45 +182,47 @@ class Sums:
             raise ValueError(f"rank {own.origin} was told its own sum")
         sources = [(t.origin, self._bytes_of(t)) for t in newer]
         before = self._in_order()
-        delta = None
+        mine = None
         if own is not None:
-            delta = self._by_region(self._sum_of(own.origin)), own.weight
+            mine = self._views_of(own.origin)
             self._upto[own.origin] = own.upto
-        replaced = [
-            (self._by_region(self._sum_of(origin)), self._by_region(source))
-            for origin, source in sources
-        ]
+        replaced = [(self._views_of(o), self._cut(source)) for o, source in sources]
         self._upto.update((t.origin, t.upto) for t in newer)
         after = self._in_order()
         moved = [0.0, 0.0]
         with torch.no_grad():
             self._parameters.look_up()
-            for unit in self._parameters.units:
-                value = self._parameters.value(unit)
-                if delta is not None:
-                    self._add_delta(unit, value, before, *delta)
+            for i, chunk in enumerate(self._chunks):
+                value = self._parameters.value(chunk.unit)
+                if own is not None and mine is not None:
+                    delta = self._delta(chunk, value, [views[i] for views in before], own.weight)
+                    mine[i].add_(delta)
                 for target, source in replaced:
-                    target[unit.region][unit.part].copy_(source[unit.region][unit.part])
-                folded = self._fold(unit, after)
+                    target[i].copy_(source[i])
+                sums = [views[i] for views in after]
                 if measure:
-                    _measure(moved, value, folded)
-                self._parameters.write(unit, folded)
+                    _measure(moved, value, _fold(chunk, sums, chunk.value))
+                if self._parameters.lies_here(chunk.unit) and not chunk.is_wider:
+                    _fold(chunk, sums, value)
+                else:
+                    self._parameters.write(chunk.unit, _fold(chunk, sums, chunk.value))
         return Drift(math.sqrt(moved[0]), moved[1]) if measure else None
 
-    def _sum_of(self, origin: Actor) -> torch.Tensor:
-        """Zeros where it has none yet: the one allocation that an origin costs."""
+    def _views_of(self, origin: Actor) -> Views:
+        """Zeros where it has no sum yet: the one allocation that an origin costs."""
         if origin not in self._sums:
-            self._sums[origin] = torch.zeros(
-                self.num_sum_bytes, dtype=torch.uint8, device=self._parameters.device
-            )
-        return self._sums[origin]
+            device = self._parameters.device
+            flat = torch.zeros(self.num_sum_bytes, dtype=torch.uint8, device=device)
+            self._sums[origin], self._views[origin] = flat, self._cut(flat)
+        return self._views[origin]
 
-    def _in_order(self) -> list[list[torch.Tensor]]:
-        """The sums in (rank, incarnation) order, each by regions."""
-        return [self._by_region(self._sums[origin]) for origin in sorted(self._sums)]
+    def _in_order(self) -> list[Views]:
+        """The sums in (rank, incarnation) order."""
+        return [self._views[origin] for origin in sorted(self._views)]
 
-    def _by_region(self, flat: torch.Tensor) -> list[torch.Tensor]:
-        return [flat[r.first_byte : r.end_byte].view(r.dtype) for r in self._regions]
+    def _cut(self, flat: torch.Tensor) -> Views:
+        regions = [r.of(flat) for r in self._regions]
+        return [regions[c.unit.region][c.unit.part] for c in self._chunks]
 
     def _bytes_of(self, told: Told) -> torch.Tensor:
         data = told.data
@@ -212,32 +238,26 @@ class Sums:
         data = data.view(torch.uint8)
         return data.clone() if data.data_ptr() % 8 else data
 
-    def _fold(self, unit: Unit, sums: list[list[torch.Tensor]]) -> torch.Tensor:
-        """The chunk as base and sums say, in scratch, in the sums' type."""
-        region = self._regions[unit.region]
-        value = region.value[: unit.end - unit.first]
-        value.copy_(region.base[unit.part])
-        for regions in sums:
-            value.add_(regions[unit.region][unit.part])
-        return value
-
-    def _add_delta(
-        self,
-        unit: Unit,
-        value: torch.Tensor,
-        before: list[list[torch.Tensor]],
-        mine: list[torch.Tensor],
-        weight: float,
-    ) -> None:
-        region, size = self._regions[unit.region], unit.end - unit.first
-        old, delta = self._fold(unit, before), region.delta[:size]
-        delta.copy_(value)
-        if region.dtype != region.base.dtype:  # the parameters were rounded when they were written
-            old.copy_(region.rounded[:size].copy_(old))
-        delta.sub_(old)
+    def _delta(
+        self, chunk: _Chunk, value: torch.Tensor, before: Views, weight: float
+    ) -> torch.Tensor:
+        """``weight`` of what the chunk moved since it was last folded, in scratch."""
+        old = _fold(chunk, before, chunk.value)
+        if chunk.is_wider:
+            old.copy_(chunk.rounded.copy_(old))  # as when they were written
+            value = chunk.delta.copy_(value)
+        delta = torch.sub(value, old, out=chunk.delta)
         if weight != 1.0:
             delta.mul_(weight)  # on its own: fused with the addition it would round otherwise
-        mine[unit.region][unit.part].add_(delta)
+        return delta
+
+
+def _fold(chunk: _Chunk, sums: Views, out: torch.Tensor) -> torch.Tensor:
+    """``base + sums[0] + sums[1] + ...``, in this order, into ``out``."""
+    value = out.copy_(chunk.base) if chunk.is_wider or not sums else chunk.base
+    for part in sums:
+        value = torch.add(value, part, out=out)
+    return out
 
 
 def _measure(moved: list[float], before: torch.Tensor, after: torch.Tensor) -> None:
