@@ -89,6 +89,18 @@ class SlowLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     times_median: _Positive = 5.0
 
 
+class PaceLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[pace]``: when a rank that steps by itself keeps the others' pace; no fault follows."""
+
+    share_of_median: _Positive = 0.25
+    min_ms: _Positive = 20.0
+    steps: _PositiveInt = 20
+    dwell_s: _Positive = 1.0
+    ends_in: _PositiveInt = 5
+    of_steps: _PositiveInt = 8
+    forgets_s: _Positive = 600.0
+
+
 class NvmlLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``[nvml]``: when a GPU is named for what its counters say."""
 
@@ -107,6 +119,7 @@ class _PolicyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     frozen: FrozenLimits = FrozenLimits()
     dead: DeadLimits = DeadLimits()
     slow: SlowLimits = SlowLimits()
+    pace: PaceLimits = PaceLimits()
     nvml: NvmlLimits = NvmlLimits()
 
 
@@ -131,6 +144,7 @@ class Policy:
         self.frozen = file.frozen
         self.dead = file.dead
         self.slow = file.slow
+        self.pace = file.pace
         self.nvml = file.nvml
         self._moves = {(r.from_regime, r.fault): r.to_regime for r in file.rows}
 
