@@ -2,8 +2,7 @@
 
 Each author listens at an address of its own and tells its own sum to every other author. A snapshot is
 the newest sum there is; the next one goes out when the receiver has said that the last is folded, so at
-most one is under way for each pair, and a receiver that stands still costs its sender the bytes of one.
-What is under way is the debt's ``in_flight``.
+most one is under way for each pair, and a receiver that stands still costs its sender one and no more.
 
 Nothing here blocks and no thread is ours: ZeroMQ has one that moves bytes. ``pump`` is called wherever
 the job is in our hands anyway. An object of this class lives as long as its epoch: a walk levels all
@@ -121,8 +120,7 @@ class Deltas:
         return [int(socket.get(zmq.FD)) for socket in (self._ear, *self._sockets())]
 
     def _sockets(self) -> list[zmq.Socket[bytes]]:
-        found = [p.outbound.socket for p in self._peers.values()]
-        return [socket for socket in found if socket is not None]
+        return [s for p in self._peers.values() if (s := p.outbound.socket) is not None]
 
     # ---- the own sum -----------------------------------------------------------------------------
 

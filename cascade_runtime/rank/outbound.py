@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import zmq
-from zmq.utils.monitor import recv_monitor_message
 
 from cascade_runtime.rank.delta_frames import MAX_HEAD_BYTES, PIECE_BYTES
 
@@ -67,7 +66,7 @@ class Outbound:
     def look(self) -> None:
         """Begin anew where the connection broke: what was in it is lost, and nobody says how much."""
         if self._monitor is not None and self._monitor.poll(0):
-            recv_monitor_message(self._monitor, zmq.NOBLOCK)
+            self._monitor.recv_multipart(zmq.NOBLOCK)  # of one kind, so it need not be read
             self.connect(self.address)
 
     def tell(self, number: int, upto: int, messages: Iterator[Message]) -> bool:
