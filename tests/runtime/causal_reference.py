@@ -59,7 +59,7 @@ class Cohort:
         self.weight = len(ranks) / members
         self.model = build()
         self.optimizer = optimize(self.model)
-        self.sums = Sums(self.model.parameters(), chunk=1000)
+        self.sums = Sums(self.model.parameters())
         self.stride = stride
         self.frontier = Clock()
         self.steps: list[Step] = []
@@ -142,8 +142,10 @@ class World:
 
     def deliver(self, source: int, target: int) -> None:
         """The newest sum arrives; it is folded at the target's next step."""
+        if not self.cohorts[source].steps:
+            return
         told = self.cohorts[source].snapshot(self.cohorts[target].author)
-        if told[0].steps and told[0].upto > self.cohorts[target].frontier.upto(told[0].origin):
+        if told[0].upto > self.cohorts[target].frontier.upto(told[0].origin):
             self.cohorts[target].inbox[told[0].origin] = told
 
     def level(self) -> None:
@@ -224,7 +226,8 @@ class Timeline:
                     self._begin(i)
 
     def _send(self, i: int, j: int) -> None:
-        told = self.world.cohorts[i].snapshot(self.world.cohorts[j].author)
-        if (i, j) not in self._under_way and told[0].steps:
+        source, target = self.world.cohorts[i], self.world.cohorts[j].author
+        if (i, j) not in self._under_way and source.issued > source.acked.get(target, 0):
             self._under_way.add((i, j))
-            self._at(self.latency_s * (1 + self._random.random()), "arrives", i, j, told)
+            after_s = self.latency_s * (1 + self._random.random())
+            self._at(after_s, "arrives", i, j, source.snapshot(target))

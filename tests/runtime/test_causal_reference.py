@@ -104,7 +104,7 @@ def held_out_loss(model):
     return sum(losses) / len(losses)
 
 
-SAMPLES = 4 * train.BATCH * 80
+SAMPLES = 4 * train.BATCH * 60
 
 
 def trained(cohorts, step_s, optimize):
