@@ -67,7 +67,7 @@ class Pace:
         self._readings: dict[Actor, Verdict] = {}
         self._news = News()
 
-    def install(self, epoch: int, cohorts: Sequence[Sequence[Actor]], now_s: float) -> None:
+    def feed_cohorts(self, epoch: int, cohorts: Sequence[Sequence[Actor]], now_s: float) -> None:
         """Another view: who steps with whom. What was measured of steps before it counts no more."""
         largest = max(map(len, cohorts), default=0)
         alone = {c[0] for c in cohorts if len(c) == 1 and len(cohorts) > 1}

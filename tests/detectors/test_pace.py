@@ -30,7 +30,7 @@ class Job:
         self.now += after_s
         self.epoch += 1
         self.cohorts = cohorts
-        self.detector.install(self.epoch, cohorts, self.now)
+        self.detector.feed_cohorts(self.epoch, cohorts, self.now)
 
     def tell(self, actor, own_s, wait_s=0.0):
         told = StepWait(actor, self.epoch, self.step, wait_s, own_s + wait_s)
