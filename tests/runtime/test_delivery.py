@@ -51,6 +51,7 @@ def any_snapshots(draw):
     ]
 
 
+@settings(deadline=None)
 @given(any_snapshots())
 def test_the_largest_set_that_misses_nothing(given_):
     frontier, newest = given_

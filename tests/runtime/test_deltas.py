@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import gc
+import multiprocessing
 import subprocess
 import sys
 import time
@@ -234,6 +236,17 @@ def test_closed_at_once_whatever_was_under_way(ends):
     assert time.monotonic() - begun < 10.0  # a linger would be for ever
     one.deltas.close()
     assert threads_of_zeromq() == 0
+
+
+def test_a_forked_worker_does_no_harm(ends):
+    """As a data loader's: it ends with all that it inherited, and the parent's channel goes on."""
+    one, other = pair(ends)
+    worker = multiprocessing.get_context("fork").Process(target=gc.collect)
+    worker.start()
+    worker.join(60)
+    assert worker.exitcode == 0
+    one.step()
+    until(arrived(other, 1), one, other)
 
 
 def threads_of_zeromq():
