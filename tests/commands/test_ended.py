@@ -18,7 +18,7 @@ from collector.trace.trace_folder import open_trace
 from tests.serving import MAIN, ROOT
 
 SCRIPTS = ROOT / "tests" / "runtime" / "scripts"
-LIMIT_S = 120
+LIMIT_S = 240
 
 
 class Foreground:
@@ -103,11 +103,11 @@ def began(home: Path) -> Callable[[], bool]:
 
 
 def lines_of_ours(text: str) -> list[str]:
-    return [line for line in text.splitlines() if line.startswith("cascade")]
+    return [line for line in text.splitlines() if line.startswith("cascade: ")]
 
 
 @pytest.mark.chaos
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("mode", [[], ["--observe"], ["--virtual-hosts", "2"]], ids=" ".join)
 def test_ctrl_c_leaves_the_trace_so_far_and_one_line(tmp_path: Path, mode: list[str]) -> None:
     with foreground(tmp_path, *job(tmp_path, "except", *mode)) as command:
@@ -124,11 +124,13 @@ def test_ctrl_c_leaves_the_trace_so_far_and_one_line(tmp_path: Path, mode: list[
     assert violations == []
     assert verdict in ("ok", "unknown")
     told = int(stopped.split("stopped by Ctrl-C after step ")[1].split(";")[0])
-    assert step <= told <= step + 1  # a step may be decided and its end not yet written down
+    assert (
+        abs(told - step) <= 1
+    )  # a step may be decided and not yet told, or its end not yet written
 
 
 @pytest.mark.chaos
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_kill_ends_it_the_same_way(tmp_path: Path) -> None:
     with foreground(tmp_path, *job(tmp_path, "except")) as command:
         command.wait_for(began(tmp_path))
@@ -140,7 +142,7 @@ def test_kill_ends_it_the_same_way(tmp_path: Path) -> None:
 
 
 @pytest.mark.chaos
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_a_handler_of_the_script_s_own_ends_it_in_its_way(tmp_path: Path) -> None:
     with foreground(tmp_path, *job(tmp_path, "handler")) as command:
         command.wait_for(began(tmp_path))
@@ -152,7 +154,7 @@ def test_a_handler_of_the_script_s_own_ends_it_in_its_way(tmp_path: Path) -> Non
 
 
 @pytest.mark.chaos
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_a_second_ctrl_c_waits_for_nobody(tmp_path: Path) -> None:
     with foreground(tmp_path, *job(tmp_path, "deaf")) as command:
         command.wait_for(began(tmp_path))
@@ -165,7 +167,7 @@ def test_a_second_ctrl_c_waits_for_nobody(tmp_path: Path) -> None:
 
 
 @pytest.mark.chaos
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("wait_s", [0.0, 1.0, 3.0])
 def test_ctrl_c_before_the_job_has_formed_leaves_nothing(tmp_path: Path, wait_s: float) -> None:
     late = tmp_path / "late.py"
@@ -189,7 +191,7 @@ def demo(home: Path) -> list[object]:
 
 
 @pytest.mark.chaos
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_ctrl_c_in_the_middle_of_a_demo(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     with foreground(tmp_path, *demo(tmp_path)) as command:
@@ -211,7 +213,7 @@ def test_ctrl_c_in_the_middle_of_a_demo(tmp_path: Path) -> None:
 
 
 @pytest.mark.chaos
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("said", ["its trace will be in", "importing torch"])
 def test_ctrl_c_before_a_demo_s_job(tmp_path: Path, said: str) -> None:
     with foreground(tmp_path, *demo(tmp_path)) as command:
@@ -237,7 +239,7 @@ def test_a_folder_in_use_is_refused_before_anything_is_told(tmp_path: Path) -> N
 # ---- serve ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_ctrl_c_ends_a_collector_and_its_analysis_in_silence(tmp_path: Path) -> None:
     words = ["serve", "--port", "0", "--data", tmp_path / "data", "--log-format", "text"]
     with foreground(tmp_path, *words) as command:
