@@ -325,14 +325,15 @@ class Zygote:
         It and its ranks are a session of their own: Ctrl-C reaches ranks through their agents.
         """
         command = [sys.executable, "-m", "cascade_runtime.zygote", str(self.path)]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
-        )
-        assert self._process.stdout is not None
         try:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+            )
+            assert self._process.stdout is not None
             line = self._process.stdout.readline()
-        except BaseException:  # nobody waits until torch is imported
-            self._process.kill()
+        except BaseException:  # Ctrl-C: nobody waits until torch is imported
+            if self._process is not None:  # else it ends with us
+                self._process.kill()
             self.__exit__()
             raise
         if line != b"ready\n":
@@ -351,7 +352,7 @@ class Zygote:
                 if pipe is not None:
                     pipe.close()
             self._process.wait()
-            shutil.rmtree(self.path.parent, ignore_errors=True)
+        shutil.rmtree(self.path.parent, ignore_errors=True)
 
 
 def read_memory(config: JobConfig, index: int) -> Memory:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -71,7 +72,11 @@ class DemoCollector:
         """
         try:
             self.data.mkdir(parents=True, exist_ok=True)
-            ready = self._start()
+            # In a thread: Ctrl-C could come between the start of a process and our knowing of it.
+            starter = ThreadPoolExecutor(1)
+            starting = starter.submit(self._start)
+            starter.shutdown(wait=False)
+            ready = starting.result()
         except OSError as error:
             self._sock.close()
             raise BadUsage(
@@ -114,7 +119,8 @@ class DemoCollector:
 
     def _end_at_once(self) -> None:
         """What it took and had not written out stays in its journal: the next start brings it in."""
-        self._stopping.set()
+        with self._starting:
+            self._stopping.set()
         if self._process is not None:
             self._process.kill()
         self._sock.close()
