@@ -90,6 +90,7 @@ def judged(trace: Path) -> tuple[str, list[str], int]:
         assert source.meta.clean_end is False
         steps = [r for r in source.table("steps").to_pylist() if r["phase"] == "end"]
         report = analyze(source).report
+    assert "end of the run: it was stopped early" in report.not_supplied
     return report.verdict, [v.sentence for v in report.violations], max(r["step"] for r in steps)
 
 
