@@ -66,25 +66,14 @@ def run(args: argparse.Namespace) -> int:
 
     scenario = find_scenario(args.scenario, args.ranks)  # before what takes seconds to import
 
-    from cascade_runtime.agent.launcher import make_config
-    from dashboard.demo import train
     from dashboard.demo.collector import DemoCollector
+    from dashboard.demo.job import job_of
 
     out = args.out or Path("cascade-traces") / f"{scenario.name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    script = [str(Path(train.__file__)), "--steps", str(scenario.steps)]
-    script += ["--pause-ms", str(scenario.pause_ms)]
-    if scenario.late is not None:
-        script += scenario.late.arguments()
     _say(f"scenario {scenario.name}: {scenario.summary}, {args.ranks} ranks")
     for line in scenario.story:
         _say(f"  {line}")
-    config = make_config(
-        script,
-        num_ranks=args.ranks,
-        num_hosts=args.virtual_hosts,
-        trace_dir=out,
-        name=scenario.name,
-    ).telling(list(scenario.story))
+    config = job_of(scenario, num_ranks=args.ranks, num_hosts=args.virtual_hosts, out=out)
     with DemoCollector(args.data, _say) as collector:
         url = _announce(collector.url, config)
         open_page(url, "demo", wanted=not (args.headless or args.no_open))

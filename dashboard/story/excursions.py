@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
+from dashboard.story.causes import fault_words
 from dashboard.story.facts import Facts
 from dashboard.story.losses import LOST, lost_words, stopped_actors
 from dashboard.story.model import Debt, Walk
@@ -29,6 +30,7 @@ class Excursion:
         end_ns: when the group was back, else the end of what is known.
         died: ranks that the view lost meanwhile because they died (or their host did).
         stopped: ranks that it lost because they were stopped.
+        subject: the rank that the fault is about, where it is about one.
     """
 
     group: str
@@ -39,6 +41,7 @@ class Excursion:
     died: list[int] = field(default_factory=list)
     stopped: list[int] = field(default_factory=list)
     debts: list[Debt] = field(default_factory=list)
+    subject: int | None = None
 
     @property
     def out_ns(self) -> int:
@@ -62,14 +65,14 @@ class Excursion:
 
     @property
     def cause(self) -> str:
-        """``rank 2 died``, or the fault that was seen."""
-        return lost_words(self.died, self.stopped) or self.walks[0].fault or "a walk"
+        """``rank 2 died``, or what the fault says."""
+        return lost_words(self.died, self.stopped) or fault_words(self.walks[0].fault, self.subject)
 
     def words(self) -> str:
         """All of it in one sentence."""
         fault = self.walks[0].fault
         lost = self.died or self.stopped
-        known = f" ({fault})" if lost and fault else ""
+        known = f" ({fault})" if fault and fault not in self.cause else ""
         down = [w for w in self.walks if not (self.is_back and w is self.walks[-1])]
         path = [self.walks[0].from_regime or "STRONG", *(w.to_regime or "?" for w in down)]
         route = " to ".join(name for name, _ in groupby(path))
@@ -119,8 +122,12 @@ def excursions_of(
         _by_group(facts, _losses(facts), names),
     )
     stopped = stopped_actors(facts)
+    agents = {row["rank"] for row in facts.rows.actors if row["kind"] == "agent"}
     for one in found:
-        one.fault_ns = _fault_ns(one, faults.get(one.group, ()))
+        if (led := _led_to(one, faults.get(one.group, ()))) is not None:
+            one.fault_ns = led[0]
+            # A fault about nobody has the rank of the agent that saw it.
+            one.subject = None if led[1]["rank"] in agents else led[1]["rank"]
         epochs = {walk.epoch for walk in one.walks}
         gone = {
             (row["rank"], row["incarnation"])
@@ -166,11 +173,14 @@ def _chains(walks: Sequence[Walk]) -> list[list[Walk]]:
     return chains
 
 
-def _fault_ns(excursion: Excursion, faults: Sequence[tuple[int, dict[str, Any]]]) -> int:
+def _led_to(
+    excursion: Excursion, faults: Sequence[tuple[int, dict[str, Any]]]
+) -> tuple[int, dict[str, Any]] | None:
+    """The last sight of the fault before the walk out: (time, row)."""
     walk = excursion.walks[0]
     before = [
-        at_ns
+        (at_ns, row)
         for at_ns, row in faults
         if row["fault"] == walk.fault and 0 <= walk.at_ns - at_ns <= _FAULT_BEFORE_NS
     ]
-    return before[-1] if before and walk.fault else walk.at_ns
+    return before[-1] if before and walk.fault else None

@@ -24,7 +24,7 @@ LEAST_PAD_NS = 50_000_000
 _PAD = 0.5
 
 _SEVERITY = {"error": 0, "warning": 1, "info": 2}
-_KIND = ("violation", "hang", "loss", "excursion", "silent", "gap", "wait", "return")
+_KIND = ("violation", "hang", "loss", "excursion", "silent", "gap", "wait", "return", "agent")
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,7 @@ def incidents_of(seen: Seen) -> list[Incident]:
         *_gaps(seen),
         *_waits(seen),
         *_returns(seen),
+        *_agents(seen),
     ]
     return sorted(found, key=_badness)[:MAX_INCIDENTS]
 
@@ -215,6 +216,29 @@ def _returns(seen: Seen) -> list[Incident]:
         )
         for one in returns_of(seen.facts)
     ]  # fmt: skip
+
+
+def _agents(seen: Seen) -> list[Incident]:
+    """Host agents that ended and were started again: no view tells of them."""
+    agents = {(a.rank, a.incarnation): a for a in seen.cast.actors if a.kind == "agent"}
+    found = []
+    for (rank, incarnation), actor in agents.items():
+        before = agents.get((rank, incarnation - 1))
+        if before is None:
+            continue
+        name = f"agent of {actor.host}" if actor.host else "host's agent"
+        at, end = before.last_ns, max(before.last_ns, actor.first_ns)
+        said = (
+            f"The {name} ended at {moment(at)} and was there again after {duration(end - at)}; "
+            "ranks go on without it."
+        )
+        found.append(
+            _incident(
+                seen, "agent", f"{rank}.{incarnation}", "info", at, end,
+                f"The {name} was started again", said, None,
+            )
+        )  # fmt: skip
+    return found
 
 
 def _waits(seen: Seen) -> list[Incident]:

@@ -114,7 +114,7 @@ def two_groups_fall():
 def test_who_died_in_one_group_did_not_in_another(tmp_path):
     story = story_of(trace_of(two_groups_fall(), tmp_path / "t", judged=True, clean=False))
     titles = {i.sel: i.title for i in story.incidents if i.kind == "excursion"}
-    assert titles["walk:dp0:1"].startswith("LINK_DELAY_HIGH: ")
+    assert titles["walk:dp0:1"].startswith("A link became slow: ")
     assert titles["walk:dp1:1"].startswith("Rank 3 died: ")
 
 
