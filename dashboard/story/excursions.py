@@ -30,7 +30,9 @@ class Excursion:
         end_ns: when the group was back, else the end of what is known.
         died: ranks that the view lost meanwhile because they died (or their host did).
         stopped: ranks that it lost because they were stopped.
+        last_loss_ns: when the last of them was seen to be lost; the fault's time where none was.
         subject: the rank that the fault is about, where it is about one.
+        held: NODE_CHURN_HIGH stood in it, so that its end waited for quiet.
     """
 
     group: str
@@ -42,6 +44,8 @@ class Excursion:
     stopped: list[int] = field(default_factory=list)
     debts: list[Debt] = field(default_factory=list)
     subject: int | None = None
+    last_loss_ns: int = 0
+    held: bool = False
 
     @property
     def out_ns(self) -> int:
@@ -57,6 +61,20 @@ class Excursion:
     def lowest(self) -> str:
         """The weakest regime of it."""
         return max((w.to_regime or "CAUSAL" for w in self.walks), key=lambda r: _LEVEL.get(r, 1))
+
+    @property
+    def passed(self) -> list[str]:
+        """The regimes that it was in, each once, the weakest first."""
+        held = {w.to_regime or "CAUSAL" for w in self.walks} - {"STRONG"}
+        return sorted(held, key=lambda r: -_LEVEL.get(r, 1))
+
+    @property
+    def when(self) -> str:
+        """``at 2.1 s``, or ``between 2.1 s and 2.9 s`` where ranks were lost one after another."""
+        first, last = moment(self.fault_ns), moment(self.last_loss_ns)
+        if len(self.died) + len(self.stopped) < 2 or first == last:
+            return f"at {first}"
+        return f"between {first} and {last}"
 
     @property
     def num_open(self) -> int:
@@ -77,8 +95,10 @@ class Excursion:
         path = [self.walks[0].from_regime or "STRONG", *(w.to_regime or "?" for w in down)]
         route = " to ".join(name for name, _ in groupby(path))
         whom = "the others" if lost else "the ranks"
-        said = f"{self.cause} at {moment(self.fault_ns)}{known}: {whom} went from {route}"
+        said = f"{self.cause} {self.when}{known}: {whom} went from {route}"
         parts = [said, *self._debt_words()]
+        if self.held:
+            parts.append("waited until nobody had come or gone for a while (NODE_CHURN_HIGH)")
         if self.is_back:
             parts.append(f"and were back in STRONG after {duration(self.span_ns)}")
         else:
@@ -134,6 +154,21 @@ def excursions_of(
             for at_ns, row in lost.get(one.group, ())
             if one.fault_ns <= at_ns <= one.end_ns and row["epoch"] in epochs
         }
+        within = [
+            (at_ns, row) for at_ns, row in faults.get(one.group, ())
+            if one.fault_ns <= at_ns <= one.end_ns
+        ]  # fmt: skip
+        one.held = any(
+            row["fault"] == "NODE_CHURN_HIGH" and at_ns > one.out_ns for at_ns, row in within
+        )
+        one.last_loss_ns = max(
+            (
+                at_ns
+                for at_ns, row in within
+                if row["fault"] == "GPU_FAIL_STOP" and (row["rank"], row["incarnation"]) in gone
+            ),
+            default=one.fault_ns,
+        )
         one.died = sorted({rank for rank, _ in gone - stopped})
         one.stopped = sorted({rank for rank, _ in gone & stopped})
         one.debts = [

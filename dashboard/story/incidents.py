@@ -159,9 +159,15 @@ def _excursion(seen: Seen, one: Excursion) -> Incident:
     walk = one.walks[0]
     bad = not one.is_back and seen.facts.state != "live"
     cause = sentence(one.cause)[:-1]
-    title = f"{cause}: {one.lowest} for {duration(one.span_ns)}"
+    span = duration(one.span_ns)
+    several = len(one.passed) > 1
+    how = f"down to {one.lowest}, {span} out of STRONG" if several else f"{one.lowest} for {span}"
+    title = f"{cause}: {how}"
+    severity = "error" if bad and one.num_open else "warning"
+    if one.is_back and walk.fault == "NODE_CHURN_HIGH" and not one.died and not one.stopped:
+        severity = "info"  # who came and went is told by incidents of their own
     return _incident(
-        seen, "excursion", walk.id, "error" if bad and one.num_open else "warning",
+        seen, "excursion", walk.id, severity,
         one.fault_ns, one.end_ns, title, one.words(), f"walk:{walk.id}",
     )  # fmt: skip
 

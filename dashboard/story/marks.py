@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dashboard.story.facts import Facts
 from dashboard.story.model import Gap, Mark, ViolationPart, Walk
 from dashboard.story.words import plain, sentence
@@ -89,10 +91,9 @@ def _changes(facts: Facts) -> list[Mark]:
 
 def _faults(facts: Facts) -> list[Mark]:
     found = []
+    agents = {row["rank"] for row in facts.rows.actors if row["kind"] == "agent"}
     for row in facts.rows.faults:
-        value = "" if row["value"] is None else f" {row['value']:g}"
-        unit = f" {plain(row['unit'], 20)}" if row["unit"] else ""
-        signal = f": {plain(row['signal'], 40)}{value}{unit}" if row["signal"] else ""
+        whom = "" if row["rank"] in agents else f", rank {row['rank']}"  # else it is about nobody
         found.append(
             Mark(
                 at_ns=facts.since(row["wall_ns"]),
@@ -102,10 +103,20 @@ def _faults(facts: Facts) -> list[Mark]:
                 incarnation=row["incarnation"],
                 fault=row["fault"],
                 epoch=row["epoch"],
-                sentence=sentence(f"{row['fault']}{signal}, rank {row['rank']}"),
+                sentence=sentence(f"{row['fault']}{_measured(row)}{whom}"),
             )
         )
     return found
+
+
+def _measured(row: dict[str, Any]) -> str:
+    """``: late 61.2 ms``; empty where no signal is named."""
+    if not row["signal"]:
+        return ""
+    signal, unit = plain(row["signal"], 40).replace("_", " "), plain(row["unit"], 20)
+    if row["value"] is None:
+        return f": {signal}"
+    return f": {signal} {row['value']:.3g}" + (f" {unit}" if unit and unit != signal else "")
 
 
 def _gaps(gaps: list[Gap]) -> list[Mark]:

@@ -16,7 +16,6 @@ from dashboard.story.words import (
     count,
     count_word,
     duration,
-    listed,
     moment,
     plain,
     sentence,
@@ -180,7 +179,10 @@ def _one(one: Excursion, ends: str) -> str:
         head, whom = lost, "the others"
     else:
         head, whom = sentence(one.cause)[:-1], "the ranks"
-    parts = [f"went on in {one.lowest} for {duration(one.span_ns)}"]
+    if len(one.passed) == 1:
+        parts = [f"went on in {one.lowest} for {duration(one.span_ns)}"]
+    else:
+        parts = [f"went down to {one.lowest}", f"were out of STRONG for {duration(one.span_ns)}"]
     written_off = sum(debt.fate == "written_off" for debt in one.debts)
     settled = len(one.debts) - one.num_open - written_off
     if settled:
@@ -192,7 +194,7 @@ def _one(one: Excursion, ends: str) -> str:
         parts.append(f"left {count(one.num_open, 'debt')} open")
     parts.append("are back in STRONG" if one.is_back else f"{ends} out of STRONG")
     said = ", ".join(parts[:-1]) + " and " + parts[-1]
-    return f"{head} at {moment(one.fault_ns)}; {whom} {said}."
+    return f"{head} {one.when}; {whom} {said}."
 
 
 def _sum_of(excursions: Sequence[Excursion], ends: str) -> str:
@@ -203,10 +205,10 @@ def _sum_of(excursions: Sequence[Excursion], ends: str) -> str:
         sorted({rank for e in excursions for rank in e.died}),
         sorted({rank for e in excursions for rank in e.stopped}),
     )
-    why = listed(causes) if len(causes) <= MAX_CAUSES else lost
-    said = f"STRONG was left {len(excursions):,} times, for {duration(span)} in all"
-    if why:
-        said += f": {why}"
+    why = ", ".join(causes) if len(causes) <= MAX_CAUSES else lost
+    known = f" ({why})" if why else ""
+    times = "twice" if len(excursions) == 2 else f"{len(excursions):,} times"
+    said = f"STRONG was left {times}{known}, for {duration(span)} in all"
     if debts:
         said += f"; {count(debts, 'debt')} opened, " + (
             f"{num_open:,} still open" if num_open else "none open"
