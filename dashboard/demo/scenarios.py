@@ -161,8 +161,7 @@ _STORIES = (
             "Its host's agent fences it, and the others walk to CAUSAL without it.",
             _SETTLED,
             "SIGCONT: it finds the fence, acts in no epoch that moved on without it, and ends with "
-            "one sentence.",
-            "The others train to the last step.",
+            "one sentence. The others train to the last step.",
         ),
         expected="ok",
         path=(_DIED, _CALM),
@@ -174,8 +173,8 @@ _STORIES = (
         summary="a rank is 50 ms late in each step: one walk, no flapping",
         story=(
             _ALL_TRAIN,
-            "From step 40 on rank 2 comes 50 ms late to each step, and everybody waits for it.",
-            "RANK_SKEW_HIGH: the ranks walk to CAUSAL, once, and stay there while it lasts.",
+            "From step 40 on rank 2 comes 50 ms late to each step, and everybody waits for it: "
+            "RANK_SKEW_HIGH, and the ranks walk to CAUSAL, once, and stay there while it lasts.",
             "From step 100 on it is in time again; after 20 good steps and at least 5 calm ones: "
             "STRONG.",
         ),

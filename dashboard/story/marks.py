@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from dashboard.story.causes import signal_words
 from dashboard.story.facts import Facts
 from dashboard.story.model import Gap, Mark, ViolationPart, Walk
 from dashboard.story.words import plain, sentence
@@ -71,7 +70,9 @@ def _changes(facts: Facts) -> list[Mark]:
         gone = row["what"] == "departed"
         if row["reason"] in (("finished",) if gone else ("started", None)):
             continue
-        why = f": {plain(row['reason'], 60)}" if row["reason"] else ""
+        why = f": {plain(row['reason'], 60)}" if row["reason"] not in (None, "joined") else ""
+        name = f"rank {row['rank']}"
+        back = f" as {row['rank']}.{row['incarnation']}" if row["incarnation"] and not gone else ""
         found.append(
             Mark(
                 at_ns=facts.since(row["wall_ns"]),
@@ -81,9 +82,7 @@ def _changes(facts: Facts) -> list[Mark]:
                 incarnation=row["incarnation"],
                 fault=None,
                 epoch=row["epoch"],
-                sentence=sentence(
-                    f"rank {row['rank']} {'left' if gone else 'joined'} the view{why}"
-                ),
+                sentence=sentence(f"{name} {'left' if gone else 'joined'} the view{back}{why}"),
             )
         )
     return found
@@ -93,7 +92,8 @@ def _faults(facts: Facts) -> list[Mark]:
     found = []
     agents = {row["rank"] for row in facts.rows.actors if row["kind"] == "agent"}
     for row in facts.rows.faults:
-        whom = "" if row["rank"] in agents else f", rank {row['rank']}"  # else it is about nobody
+        whom = "" if row["rank"] in agents else f"rank {row['rank']}"  # else it is about nobody
+        said = " ".join(part for part in (whom, signal_words(row)) if part)
         found.append(
             Mark(
                 at_ns=facts.since(row["wall_ns"]),
@@ -103,20 +103,10 @@ def _faults(facts: Facts) -> list[Mark]:
                 incarnation=row["incarnation"],
                 fault=row["fault"],
                 epoch=row["epoch"],
-                sentence=sentence(f"{row['fault']}{_measured(row)}{whom}"),
+                sentence=sentence(f"{row['fault']}: {said}" if said else row["fault"]),
             )
         )
     return found
-
-
-def _measured(row: dict[str, Any]) -> str:
-    """``: late 61.2 ms``; empty where no signal is named."""
-    if not row["signal"]:
-        return ""
-    signal, unit = plain(row["signal"], 40).replace("_", " "), plain(row["unit"], 20)
-    if row["value"] is None:
-        return f": {signal}"
-    return f": {signal} {row['value']:.3g}" + (f" {unit}" if unit and unit != signal else "")
 
 
 def _gaps(gaps: list[Gap]) -> list[Mark]:

@@ -14,10 +14,6 @@ MAX_LINE = 200
 """Longer ones are cut on the page."""
 
 
-def test_every_sample_is_a_scenario():
-    assert sorted(sample_traces()) == RECORDED
-
-
 @pytest.mark.parametrize("name", RECORDED)
 def test_it_took_the_walks_that_its_scenario_says(ask, name):
     scenario = SCENARIOS[name]

@@ -153,7 +153,7 @@ def test_who_left_for_another_reason_did_not_die(tmp_path):
     a.begin(1)
     story = story_of(trace_of(s, tmp_path / "t", clean=False))
     (title,) = [i.title for i in story.incidents if i.kind == "excursion"]
-    assert title.startswith("NODE_CHURN_HIGH: ")
+    assert title.startswith("Ranks came and went: ")
 
 
 def test_each_side_of_an_epoch_has_a_name_of_its_own(tmp_path):
