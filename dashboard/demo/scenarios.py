@@ -83,7 +83,7 @@ _STORIES = (
         summary="a late rank, a death and a return: what a bad minute looks like",
         story=(
             _ALL_TRAIN,
-            "From step 40 on rank 3 comes 50 ms late to each step: RANK_SKEW_HIGH, and the ranks "
+            "From step 40 on rank 3 comes 100 ms late to each step: RANK_SKEW_HIGH, and the ranks "
             "walk to CAUSAL, once.",
             "From step 80 on it is in time again; after 20 good steps and at least 5 calm ones: "
             "STRONG.",
@@ -99,7 +99,7 @@ _STORIES = (
         path=(_LATE, _CALM, _DIED, _CALM, _CHURN, _CALM),
         steps=640,
         pause_ms=80.0,
-        late=Late(rank=3, first_step=40, last_step=79),
+        late=Late(rank=3, first_step=40, last_step=79, ms=100.0),
         strikes=(Kill(rank=2, after_step=150),),
         respawn=1,
     ),

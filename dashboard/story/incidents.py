@@ -24,7 +24,7 @@ LEAST_PAD_NS = 50_000_000
 _PAD = 0.5
 
 _SEVERITY = {"error": 0, "warning": 1, "info": 2}
-_KIND = ("violation", "hang", "loss", "excursion", "silent", "gap", "wait", "return", "agent")
+_KIND = ("violation", "hang", "loss", "excursion", "silent", "gap", "return", "agent", "wait")
 
 
 @dataclass(frozen=True)
