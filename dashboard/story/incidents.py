@@ -58,12 +58,15 @@ def incidents_of(seen: Seen) -> list[Incident]:
         *_returns(seen),
         *_agents(seen),
     ]
-    return sorted(found, key=_badness)[:MAX_INCIDENTS]
+    lost = {f"excursion:{e.walks[0].id}" for e in seen.excursions if e.died or e.stopped}
+    return sorted(found, key=lambda one: _badness(one, one.id in lost))[:MAX_INCIDENTS]
 
 
-def _badness(one: Incident) -> tuple[int, int, int, int]:
+def _badness(one: Incident, lost: bool) -> tuple[int, int, int, int, int]:
+    """For sorting: of one kind those in which a rank was lost come first, then the longest."""
     length = 0 if one.kind == "violation" else one.end_ns - one.at_ns
-    return _SEVERITY.get(one.severity, 2), _KIND.index(one.kind), -length, one.at_ns
+    severity = _SEVERITY.get(one.severity, 2)
+    return severity, _KIND.index(one.kind), int(not lost), -length, one.at_ns
 
 
 def _incident(

@@ -42,7 +42,7 @@ def test_a_signal_in_words(signal, value, unit, said):
     assert signal_words({"signal": signal, "value": value, "unit": unit}) == said
 
 
-def late_then_two_lost(churn):
+def late_then_two_lost(churn, late_ms=2_000):
     """A late rank, and back; then two deaths a while apart, and back; of 4 ranks."""
     s = Story(ranks=4, agents=1)
     a, b, c, d = s.ranks
@@ -50,7 +50,7 @@ def late_then_two_lost(churn):
     a.begin(0)
     s.wait(1_000)
     s.walk("CAUSAL", "RANK_SKEW_HIGH", evidence=[agent.health("late", d, "RANK_SKEW_HIGH")])
-    s.wait(2_000)
+    s.wait(late_ms)
     s.settle_all()
     s.walk("STRONG", "STABLE_SYNC")
     s.wait(1_000)
@@ -83,6 +83,13 @@ def test_each_time_out_of_strong_is_one_sentence(tmp_path, churn):
     assert "STRONG was left twice (rank 3 came late, ranks 2, 3 died), for 13 s in all" in (
         story.verdict.sentence
     )
+
+
+def test_a_loss_comes_before_what_took_longer(tmp_path):
+    story = story_of(trace_of(late_then_two_lost(False, 60_000), tmp_path / "t", judged=True))
+    first, second = (i.title for i in story.incidents if i.kind == "excursion")
+    assert first.startswith("Ranks 2, 3 died")
+    assert second.startswith("Rank 3 came late: CAUSAL for 1 m")
 
 
 def test_what_followed_from_others_is_no_warning(tmp_path):
