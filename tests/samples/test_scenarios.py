@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
@@ -10,6 +12,7 @@ from collector.trace.samples import sample_traces
 from dashboard.demo.scenarios import SCENARIOS, moves_of
 
 RECORDED = sorted(set(sample_traces()) & set(SCENARIOS))
+ROOT = Path(__file__).parents[2]
 MAX_LINE = 200
 """Longer ones are cut on the page."""
 
@@ -22,6 +25,12 @@ def test_it_took_the_walks_that_its_scenario_says(ask, name):
     assert report.verdict == scenario.expected
     assert moves_of(report) == scenario.path
     assert report.debt.open == 0
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_its_line_is_in_the_papers(name):
+    for paper in ("README.md", "sample_traces/README.md"):
+        assert f"| `{name}`" in (ROOT / paper).read_text(encoding="utf-8"), paper
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
