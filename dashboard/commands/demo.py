@@ -69,21 +69,10 @@ def run(args: argparse.Namespace) -> int:
 
     scenario = find_scenario(args.scenario, args.ranks)  # before what takes seconds to import
 
-    from cascade_runtime.agent.launcher import make_config
-    from dashboard.demo import train
+    from dashboard.demo.job import job_of
 
     out = args.out or Path("cascade-traces") / f"{scenario.name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    script = [str(Path(train.__file__)), "--steps", str(scenario.steps)]
-    script += ["--pause-ms", str(scenario.pause_ms)]
-    if scenario.late is not None:
-        script += scenario.late.arguments()
-    config = make_config(
-        script,
-        num_ranks=args.ranks,
-        num_hosts=args.virtual_hosts,
-        trace_dir=out,
-        name=scenario.name,
-    ).telling(list(scenario.story))
+    config = job_of(scenario, num_ranks=args.ranks, num_hosts=args.virtual_hosts, out=out)
     try:
         with ended_by_signals():
             return _run(args, scenario, config, out)

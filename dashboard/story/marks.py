@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dashboard.story.causes import signal_words
 from dashboard.story.facts import Facts
 from dashboard.story.model import Gap, Mark, ViolationPart, Walk
 from dashboard.story.words import plain, sentence
@@ -69,7 +70,9 @@ def _changes(facts: Facts) -> list[Mark]:
         gone = row["what"] == "departed"
         if row["reason"] in (("finished",) if gone else ("started", None)):
             continue
-        why = f": {plain(row['reason'], 60)}" if row["reason"] else ""
+        why = f": {plain(row['reason'], 60)}" if row["reason"] not in (None, "joined") else ""
+        name = f"rank {row['rank']}"
+        back = f" as {row['rank']}.{row['incarnation']}" if row["incarnation"] and not gone else ""
         found.append(
             Mark(
                 at_ns=facts.since(row["wall_ns"]),
@@ -79,9 +82,7 @@ def _changes(facts: Facts) -> list[Mark]:
                 incarnation=row["incarnation"],
                 fault=None,
                 epoch=row["epoch"],
-                sentence=sentence(
-                    f"rank {row['rank']} {'left' if gone else 'joined'} the view{why}"
-                ),
+                sentence=sentence(f"{name} {'left' if gone else 'joined'} the view{back}{why}"),
             )
         )
     return found
@@ -89,10 +90,10 @@ def _changes(facts: Facts) -> list[Mark]:
 
 def _faults(facts: Facts) -> list[Mark]:
     found = []
+    agents = {row["rank"] for row in facts.rows.actors if row["kind"] == "agent"}
     for row in facts.rows.faults:
-        value = "" if row["value"] is None else f" {row['value']:g}"
-        unit = f" {plain(row['unit'], 20)}" if row["unit"] else ""
-        signal = f": {plain(row['signal'], 40)}{value}{unit}" if row["signal"] else ""
+        whom = "" if row["rank"] in agents else f"rank {row['rank']}"  # else it is about nobody
+        said = " ".join(part for part in (whom, signal_words(row)) if part)
         found.append(
             Mark(
                 at_ns=facts.since(row["wall_ns"]),
@@ -102,7 +103,7 @@ def _faults(facts: Facts) -> list[Mark]:
                 incarnation=row["incarnation"],
                 fault=row["fault"],
                 epoch=row["epoch"],
-                sentence=sentence(f"{row['fault']}{signal}, rank {row['rank']}"),
+                sentence=sentence(f"{row['fault']}: {said}" if said else row["fault"]),
             )
         )
     return found

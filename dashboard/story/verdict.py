@@ -10,6 +10,7 @@ from dashboard.story.excursions import Excursion
 from dashboard.story.facts import Facts
 from dashboard.story.losses import lost_count, lost_words
 from dashboard.story.model import Check, Regimes, VerdictPart
+from dashboard.story.returns import back_words, returns_of
 from dashboard.story.violations import counts, in_order
 from dashboard.story.words import (
     count,
@@ -23,6 +24,9 @@ from dashboard.story.words import (
 )
 
 MAX_DETAIL = 12
+MAX_CAUSES = 4
+"""Where STRONG was left for more reasons than these, only who was lost is told."""
+
 _CUT = "The run's end is missing: it was not closed cleanly."
 _OPEN_END = ("the run did not end cleanly", "the run ended right after the fall")
 """How the analyzer begins a reason that a run has for as long as it goes on."""
@@ -98,12 +102,10 @@ def _judging(facts: Facts, cast: Cast, regimes: Regimes, excursions: Sequence[Ex
     ends = _end_words(facts)
     if facts.judged is None:
         return sentence(
-            f"being judged; until then nothing is known. {_tale(cast, excursions, ends)}"
+            f"being judged; until then nothing is known. {_tale(facts, excursions, ends)}"
         )
     at = "" if upto is None else f" up to {moment(upto)}"
-    return (
-        f"Being judged; no promise broken{at}{_but(facts)}. {_tale(cast, excursions, ends)}".strip()
-    )
+    return f"Being judged; no promise broken{at}{_but(facts)}. {_tale(facts, excursions, ends)}".strip()
 
 
 def _but(facts: Facts) -> str:
@@ -118,7 +120,7 @@ def _but(facts: Facts) -> str:
 
 
 def _ok(facts: Facts, cast: Cast, regimes: Regimes, excursions: Sequence[Excursion]) -> str:
-    tale = _tale(cast, excursions, _end_words(facts)) or _calm(facts, cast, regimes)
+    tale = _tale(facts, excursions, _end_words(facts)) or _calm(facts, cast, regimes)
     cut = _CUT if facts.state == "unclean" and facts.meta.mode != "imported" else ""
     return " ".join(part for part in ("No promise was broken.", tale, cut) if part)
 
@@ -164,19 +166,23 @@ def _reasons(report: Report) -> list[tuple[str, list[str]]]:
     return sorted(found.items(), key=lambda item: -len(item[1]))
 
 
-def _tale(cast: Cast, excursions: Sequence[Excursion], ends: str) -> str:
-    """What happened: one excursion in full, several in sum; nothing for a calm run."""
+def _tale(facts: Facts, excursions: Sequence[Excursion], ends: str) -> str:
+    """What happened: one excursion in full, several in sum, who came back; nothing for a calm run."""
     if not excursions:
         return ""
-    if len(excursions) > 1:
-        return _sum_of(excursions, ends)
-    (one,) = excursions
-    left = f"{one.walks[0].from_regime or 'STRONG'} was left on {one.walks[0].fault or 'a walk'}"
+    said = _one(excursions[0], ends) if len(excursions) == 1 else _sum_of(excursions, ends)
+    return f"{said} {back_words(returns_of(facts))}".rstrip()
+
+
+def _one(one: Excursion, ends: str) -> str:
     if lost := lost_count(one.died, one.stopped):
         head, whom = lost, "the others"
     else:
-        head, whom = sentence(left)[:-1], "the ranks"
-    parts = [f"went on in {one.lowest} for {duration(one.span_ns)}"]
+        head, whom = sentence(one.cause)[:-1], "the ranks"
+    if len(one.passed) == 1:
+        parts = [f"went on in {one.lowest} for {duration(one.span_ns)}"]
+    else:
+        parts = [f"went down to {one.lowest}", f"were out of STRONG for {duration(one.span_ns)}"]
     written_off = sum(debt.fate == "written_off" for debt in one.debts)
     settled = len(one.debts) - one.num_open - written_off
     if settled:
@@ -188,17 +194,21 @@ def _tale(cast: Cast, excursions: Sequence[Excursion], ends: str) -> str:
         parts.append(f"left {count(one.num_open, 'debt')} open")
     parts.append("are back in STRONG" if one.is_back else f"{ends} out of STRONG")
     said = ", ".join(parts[:-1]) + " and " + parts[-1]
-    return f"{head} at {moment(one.fault_ns)}; {whom} {said}."
+    return f"{head} {one.when}; {whom} {said}."
 
 
 def _sum_of(excursions: Sequence[Excursion], ends: str) -> str:
     span = sum(e.span_ns for e in excursions)
-    died = sorted({rank for e in excursions for rank in e.died})
-    stopped = sorted({rank for e in excursions for rank in e.stopped})
     debts, num_open = sum(len(e.debts) for e in excursions), sum(e.num_open for e in excursions)
-    said = f"STRONG was left {len(excursions):,} times, for {duration(span)} in all"
-    if died or stopped:
-        said += f"; {lost_words(died, stopped)}"
+    causes = list(dict.fromkeys(e.cause for e in excursions))
+    lost = lost_words(
+        sorted({rank for e in excursions for rank in e.died}),
+        sorted({rank for e in excursions for rank in e.stopped}),
+    )
+    why = ", ".join(causes) if len(causes) <= MAX_CAUSES else lost
+    known = f" ({why})" if why else ""
+    times = "twice" if len(excursions) == 2 else f"{len(excursions):,} times"
+    said = f"STRONG was left {times}{known}, for {duration(span)} in all"
     if debts:
         said += f"; {count(debts, 'debt')} opened, " + (
             f"{num_open:,} still open" if num_open else "none open"
