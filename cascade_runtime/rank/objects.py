@@ -36,11 +36,12 @@ class ModelObjects:
         with_buffers: bool = True,
     ) -> None:
         self._params = list(module.named_parameters())
-        self._buffers = list(module.named_buffers()) if with_buffers else []
+        self._module = module
+        self._with_buffers = with_buffers
         self._optimizer = optimizer
         self._pieces = list(_cut((p for _, p in self._params), piece_bytes))
         self.names = [f"params/{i}" for i in range(len(self._pieces))]
-        if self._buffers:
+        if self.buffers:
             self.names.append("buffers")
         self.names.append("optim")
         self._sizes = [_bytes_of(self._piece_tensors(i)) for i in range(len(self._pieces))]
@@ -48,14 +49,20 @@ class ModelObjects:
         """Objects that a forward pass reads."""
 
     @property
+    def parameters(self) -> list[torch.nn.Parameter]:
+        """The module's parameters, in registration order."""
+        return [p for _, p in self._params]
+
+    @property
     def buffers(self) -> list[torch.Tensor]:
-        """The module's buffers, in registration order."""
-        return [b for _, b in self._buffers]
+        """The module's buffers as they are now (a module may replace one), in registration order."""
+        return list(self._module.buffers()) if self._with_buffers else []
 
     def identity(self) -> str:
         """Hash of names, shapes and dtypes; equal on members that hold the same objects."""
         hasher = xxhash.xxh3_128()
-        for name, tensor in [*self._params, *self._buffers]:
+        buffers = self._module.named_buffers() if self._with_buffers else ()
+        for name, tensor in [*self._params, *buffers]:
             hasher.update(f"{name}:{tuple(tensor.shape)}:{tensor.dtype};".encode())
         return str(hasher.hexdigest())
 
@@ -105,6 +112,24 @@ def _cut(
             first = last
     if piece:
         yield piece
+
+
+def pack(tensors: Iterable[torch.Tensor]) -> torch.Tensor:
+    """The bytes of all ``tensors``, one after the other, as one uint8 tensor."""
+    return torch.cat([t.detach().reshape(-1).view(torch.uint8) for t in tensors])
+
+
+def unpack(packed: torch.Tensor, tensors: Iterable[torch.Tensor]) -> None:
+    """Write what ``pack`` packed back into tensors of the same sizes."""
+    first = 0
+    with torch.no_grad():
+        for tensor in tensors:
+            last = first + tensor.numel() * tensor.element_size()
+            piece = packed[first:last]
+            if piece.storage_offset() % tensor.element_size():
+                piece = piece.clone()  # a view of another dtype must begin at one of its elements
+            tensor.copy_(piece.view(tensor.dtype).reshape(tensor.shape))
+            first = last
 
 
 def raw_bytes(tensor: torch.Tensor) -> memoryview:

@@ -12,6 +12,7 @@ decided step are kept for members that are one step behind (12 % of random kills
 import contextlib
 import os
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -27,9 +28,9 @@ from cascade_runtime.agent.protocol import (
     Leave,
     Message,
     Proposed,
-    Put,
     Settle,
     Stuck,
+    Value,
 )
 from cascade_runtime.progress import BACKWARD, FORWARD, HALTED, LEAVING, WAITING
 from cascade_runtime.rank.groups import (
@@ -37,14 +38,15 @@ from cascade_runtime.rank.groups import (
     Group,
     GroupFactory,
     Superseded,
-    ask,
     bury,
 )
+from cascade_runtime.rank.layouts import Layouts
 from cascade_runtime.rank.link import AgentLink, wait_readable
 from cascade_runtime.rank.member import Member
-from cascade_runtime.rank.objects import raw_bytes
+from cascade_runtime.rank.objects import pack, raw_bytes, unpack
+from cascade_runtime.rank.used import UsedParameters
 from cascade_runtime.recorder import Recorder
-from cascade_runtime.vocabulary.errors import CascadeError, NotSupported
+from cascade_runtime.vocabulary.errors import CascadeError
 from cascade_runtime.vocabulary.regime import Regime
 
 DIGEST_EVERY = 64
@@ -55,15 +57,32 @@ STUCK_AFTER_S = 2.0
 
 BROKEN_PATIENCE_S = 60.0
 
+LOOKS = 4
+"""Steps in which the parameters of each bucket are compared too: DDP orders them anew after the first."""
+
+LONG_WAIT_S = 1.0
+"""A wait for others that long may be one for a member that cannot go on with our buckets."""
+
 
 class Part:
     """One bucket (or the buffers) of the open step, and its collective on the newest group."""
 
-    def __init__(self, label: str, local: torch.Tensor, scratch: torch.Tensor, op: str) -> None:
+    def __init__(
+        self,
+        label: str,
+        local: torch.Tensor,
+        scratch: torch.Tensor,
+        op: str,
+        of: Sequence[tuple[torch.nn.Parameter, int]] = (),
+    ) -> None:
         self.label = label
         self.local = local
         self.scratch = scratch
         self.op = op
+        self.of = of
+        """The bucket's parameters with their first element in it; only where they are asked for."""
+        self.cut = f"{label}:{local.numel()}:{local.dtype}"
+        """What must be the same on all members."""
         self.future: torch.futures.Future[torch.Tensor] = torch.futures.Future()
         self.work: Any = None
         self.entered_seq = -1
@@ -100,7 +119,14 @@ class StepReducer:
         self._all_buckets = False
         self._done_ns = 0
         """When (monotonic) the last of the step's collectives completed here."""
-        self._layout: str | None = None
+        self._layouts = Layouts(member, link)
+        self._hold_launches = False
+        self._looks = LOOKS
+        self._index = {id(p): i for i, p in enumerate(member.objects.parameters)}
+        self.used: UsedParameters | None = None
+        """Set where ranks may use different parameters."""
+        self.unreduced = False
+        """A backward under ``no_sync`` since the last decided step."""
         self._wakeup = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.left = False
         self._ask = 0
@@ -116,32 +142,44 @@ class StepReducer:
         self.serve_pending()
         last = bucket.is_last()
         part = self._bucket_part(bucket)
+        if not self._layouts.expects(len(self._parts), part.cut):
+            self._hold_launches = True  # until all have been found to have the same cut
         self._parts.append(part)
         self._all_buckets = last
         if last:
-            if self.member.objects.buffers:
+            if self._buffers():
                 self._parts.append(self._buffers_part())
+            if self.used is not None:
+                marks = self.used.marks.clone()
+                self._parts.append(Part("used", marks, self._scratch("used", marks), "all_reduce"))
             self.member.issue()
             self.member.tell_progress(WAITING)
             self.member.steps.entered_ns = time.monotonic_ns()
-        for open_part in self._parts:
-            if open_part.work is None:
-                self._launch(open_part)
+        if not self._hold_launches and (not last or self._layouts.agree(self._cut())):
+            self._launch_open()
         if last:
-            self._verify_layout(bucket)
             self._complete_step()
         return part.future
 
+    def end_skipped(self) -> None:
+        """Before a forward: the optimizer did not step on the last decided step, and will not."""
+        if self._step_decided:
+            self.end_step()
+
     def begin_forward(self) -> None:
         """The first forward of a step: serve what the agent asks, then the step's first rows."""
-        if self._step_decided:  # the optimizer skipped its step
-            self.end_step()
+        self.end_skipped()
         self.serve_pending()
         self._hold_in_eventual()
         if not self._in_step:
             self._in_step = True
             self.member.begin_step()
             self.member.tell_progress(FORWARD)
+
+    @property
+    def decided_now(self) -> bool:
+        """A step is decided and the optimizer has not stepped yet."""
+        return self._step_decided
 
     def end_step(self) -> None:
         """After the optimizer's step."""
@@ -162,7 +200,7 @@ class StepReducer:
 
     def _begin_backward(self) -> None:
         self._parts = []
-        self._step_decided = self._all_buckets = False
+        self._step_decided = self._all_buckets = self._hold_launches = False
         if not self._in_step:  # a backward without a forward of the wrapped module
             self.begin_forward()
         self.member.tell_progress(BACKWARD)
@@ -170,14 +208,26 @@ class StepReducer:
     def _bucket_part(self, bucket: GradBucket) -> Part:
         local = bucket.buffer()
         label = f"bucket/{bucket.index()}"
-        return Part(label, local, self._scratch(label, local), "all_reduce")
+        of: list[tuple[torch.nn.Parameter, int]] = []
+        if self.used is not None:
+            first = local.storage_offset()
+            offsets = [g.storage_offset() - first for g in bucket.gradients()]
+            of = list(zip(bucket.parameters(), offsets, strict=True))
+        part = Part(label, local, self._scratch(label, local), "all_reduce", of)
+        if self._looks:
+            part.cut += f":{[self._index.get(id(p)) for p in bucket.parameters()]}"
+        return part
 
     def _buffers_part(self) -> Part:
-        packed = torch.cat([b.detach().reshape(-1).view(torch.uint8) for b in self._buffers()])
+        packed = pack(self._buffers())
         return Part("buffers", packed, self._scratch("buffers", packed), "broadcast")
 
     def _buffers(self) -> list[torch.Tensor]:
         return [b for b in self.member.objects.buffers if b.numel()]
+
+    def cut_anew(self) -> None:
+        """DDP was built anew, so it cuts its buckets anew."""
+        self._looks = LOOKS
 
     def _scratch(self, label: str, like: torch.Tensor) -> torch.Tensor:
         pool = self._pools[self.member.decided % 2]
@@ -188,15 +238,21 @@ class StepReducer:
 
     # ---- collectives -----------------------------------------------------------------------------
 
+    def _launch_open(self) -> None:
+        for part in self._parts:
+            if part.work is None:
+                self._launch(part)
+
     def _launch(self, part: Part) -> None:
         group = self._group
         assert group is not None
         root = None
-        if part.op == "all_reduce":
-            torch.div(part.local, group.size, out=part.scratch)
+        if part.label.startswith("bucket/"):
+            # A product with the reciprocal, as DDP itself does it: the same bytes.
+            torch.mul(part.local, 1.0 / group.size, out=part.scratch)
         else:
             part.scratch.copy_(part.local)
-            root = self.member.author.rank
+            root = self.member.author.rank if part.op == "broadcast" else None
         self._start(part, group, root)
 
     def _start(self, part: Part, group: Group, root: int | None) -> None:
@@ -212,17 +268,22 @@ class StepReducer:
             str(part.scratch.dtype).removeprefix("torch."),
             root,
         )
+        # gloo knows no complex numbers; their sum is that of their parts.
+        complex_ = part.scratch.is_complex()
+        tensor = torch.view_as_real(part.scratch) if complex_ else part.scratch
         try:
             if root is None:
                 reduction = dist.AllreduceOptions()
                 reduction.timeout = OPERATION_TIMEOUT
-                part.work = group.pg.allreduce([part.scratch], reduction)
+                if part.label == "used":
+                    reduction.reduceOp = dist.ReduceOp.MAX
+                part.work = group.pg.allreduce([tensor], reduction)
             else:
                 options = dist.BroadcastOptions()
                 options.timeout = OPERATION_TIMEOUT
                 options.rootRank = [m.rank for m in group.members].index(root)
                 options.rootTensor = 0
-                part.work = group.pg.broadcast([part.scratch], options)
+                part.work = group.pg.broadcast([tensor], options)
         except RuntimeError as error:  # the peer is gone already
             part.failed = str(error)
             part.work = error
@@ -247,6 +308,7 @@ class StepReducer:
         """Until all of ``parts`` are done (None), or the agent wants something of the walk."""
         broken_since: float | None = None
         told = False
+        began = time.monotonic()
         while not all(p.done for p in parts):
             message = self._next_walk_message()
             if message is not None:
@@ -265,6 +327,8 @@ class StepReducer:
                         where=f"rank {self.member.actor}",
                         hint="the agents' output above says what they wait for",
                     )
+            if time.monotonic() - began > LONG_WAIT_S and parts is self._parts:
+                self._layouts.tell(self._cut())
             wait_readable([self._wakeup, self._link.fd], 0.05 if self._link.fd < 0 else 1.0)
             with contextlib.suppress(BlockingIOError):
                 os.eventfd_read(self._wakeup)
@@ -272,14 +336,25 @@ class StepReducer:
 
     def _complete_step(self) -> None:
         while not self._step_decided:
-            message = self._wait(self._parts)
-            if message is None:
-                self._decide()
+            if not self._layouts.agree(self._cut()):
+                self._hold_launches = True
+                message = self._next_walk_message()  # None: somebody is late, so ask again
             else:
+                self._hold_launches = False
+                self._launch_open()
+                message = self._wait(self._parts)
+                if message is None:
+                    self._decide()
+            if message is not None:
                 self._walk(message)
+        self._layouts.decide(self._cut())
+        self._looks = max(0, self._looks - 1)
+        self.unreduced = False
         for part in self._parts:
             if part.label == "buffers":
-                self._unpack_buffers(part.scratch)
+                unpack(part.scratch, self._buffers())
+            elif part.label == "used":
+                self._take_used(part)
             else:
                 part.future.set_result(part.scratch)
         self._kept, self._parts = self._parts, []
@@ -297,41 +372,17 @@ class StepReducer:
         self._done_ns = max(p.complete_ns for p in self._parts)
         self.member.tell_progress(BACKWARD)
 
-    def _unpack_buffers(self, packed: torch.Tensor) -> None:
-        first = 0
-        with torch.no_grad():
-            for buffer in self._buffers():
-                last = first + buffer.numel() * buffer.element_size()
-                buffer.copy_(packed[first:last].view(buffer.dtype).reshape(buffer.shape))
-                first = last
+    def _take_used(self, marks: Part) -> None:
+        reduced = [
+            (parameter, part.scratch[first : first + parameter.numel()])
+            for part in self._parts
+            for parameter, first in part.of
+        ]
+        assert self.used is not None
+        self.used.take(marks.scratch, marks.local, reduced)
 
-    def _verify_layout(self, bucket: GradBucket) -> None:
-        """Buckets are cut by each rank alone, in the order its gradients came; they must be equal.
-
-        DDP cuts them twice: before the first step and after it. A difference would pair unlike
-        gradients, so it is found here, before the step is decided.
-        """
-        del bucket
-        layout = xxhash.xxh3_64_hexdigest(
-            ";".join(f"{p.label}:{p.local.numel()}:{p.local.dtype}" for p in self._parts).encode()
-        )
-        if layout == self._layout:
-            return
-        member = self.member
-        key = f"layout/{member.decided + 1}"
-        try:
-            self._link.send(Put(member.view.epoch, f"{key}/{member.actor.rank}", layout.encode()))
-            for other in member.cohort:
-                told = ask(self._link, member.view.epoch, f"{key}/{other.rank}").decode()
-                if told != layout:
-                    raise NotSupported(
-                        "the ranks' gradient buckets differ, so their gradients cannot be paired",
-                        where=f"rank {other.rank} against rank {member.actor.rank}",
-                        hint="the model must run the same layers in the same order on every rank",
-                    )
-        except Superseded:
-            pass  # a walk has begun, or somebody is late: the others compare with what we put
-        self._layout = layout
+    def _cut(self) -> list[str]:
+        return [p.cut for p in self._parts]
 
     # ---- the walk --------------------------------------------------------------------------------
 
@@ -350,6 +401,8 @@ class StepReducer:
                 return message
             if isinstance(message, Settle):
                 self.member.settle(message)
+            elif isinstance(message, Value):
+                self._layouts.hear(message)
         return None
 
     def leave(self) -> None:
@@ -468,8 +521,8 @@ class StepReducer:
             if self._all_buckets:
                 # The author may be another now, or its dots were voided: issue before the launch.
                 self.member.issue()
-            for part in self._parts:
-                self._launch(part)
+            if not self._hold_launches:
+                self._launch_open()
         return True
 
     def _say_stuck(self, why: str) -> None:

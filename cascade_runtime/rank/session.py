@@ -20,11 +20,12 @@ from cascade_runtime.rank.groups import GlooFactory
 from cascade_runtime.rank.guard import guarded
 from cascade_runtime.rank.lifeline import Lifelines
 from cascade_runtime.rank.link import AgentLink, AgentLost
+from cascade_runtime.rank.loop import watch_loop
 from cascade_runtime.rank.member import Member
 from cascade_runtime.rank.objects import ModelObjects
 from cascade_runtime.rank.observer import StepObserver
 from cascade_runtime.rank.reducer import StepReducer
-from cascade_runtime.rank.wrap import check_model, take_over
+from cascade_runtime.rank.wrap import check_model, has_hook, take_over
 from cascade_runtime.rank.zombie import leave_behind, look_when_continued
 from cascade_runtime.recorder import Recorder
 from cascade_runtime.step_ring import StepRing
@@ -79,7 +80,7 @@ class Session:
             )
         mode = config.mode
         model = check_model(ddp, optimizer, enforce=mode == "enforce")
-        if model._comm_hooks:
+        if has_hook(model):
             raise NotSupported(
                 "this model has a communication hook already, and DDP can hold only one",
                 where="attach",
@@ -93,7 +94,8 @@ class Session:
                 hint="this release covers models replicated over all ranks",
             )
         actor = Actor(int(os.environ["RANK"]), int(os.environ.get("CASCADE_INCARNATION", "0")))
-        objects = ModelObjects(model.module, optimizer, with_buffers=mode == "enforce")
+        with_buffers = mode == "enforce" and model.broadcast_buffers
+        objects = ModelObjects(model.module, optimizer, with_buffers=with_buffers)
         recorder = Recorder(Path(config.trace_dir) / "spool", config.run_id, actor)
         agent = int(os.environ["CASCADE_AGENT"])
         _first_rows(recorder, config, agent, objects)
@@ -127,24 +129,8 @@ class Session:
             look_when_continued(member.check_fence)
         stepper.enter_first_view()
         model.register_comm_hook(None, stepper.hook)
-        session = cls(member, stepper, recorder, link, objects)
-        session._hook_loop(model, optimizer)
-        return session
-
-    def _hook_loop(self, model: DistributedDataParallel, optimizer: Optimizer) -> None:
-        stepper = self.stepper
-
-        def before_forward(module: Any, arguments: Any) -> None:
-            del arguments
-            if module.training and module.require_backward_grad_sync:
-                stepper.begin_forward()
-
-        def after_step(*ignored: Any) -> None:
-            del ignored
-            stepper.end_step()
-
-        model.register_forward_pre_hook(before_forward)
-        optimizer.register_step_post_hook(after_step)
+        watch_loop(model, optimizer, stepper)
+        return cls(member, stepper, recorder, link, objects)
 
     def finish(self) -> None:
         """Leave, once, and only in the process that attached."""
