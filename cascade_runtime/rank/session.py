@@ -84,7 +84,7 @@ class Session:
             raise NotSupported(
                 "this model has a communication hook already, and DDP can hold only one",
                 where="attach",
-                hint="attach before registering the hook, or train without cascade",
+                hint="leave the hook out, or train without cascade",
             )
         if dist.get_world_size(model.process_group) != config.num_ranks:
             raise NotSupported(

@@ -81,7 +81,7 @@ def check_enforceable(model: DistributedDataParallel) -> None:
     """
     for given, what, hint in _limits(model):
         if given:
-            raise NotSupported(what, where="attach", hint=f'{hint}, or use mode="observe"')
+            raise NotSupported(what, where="attach", hint=f"{hint}, or use cascade run --observe")
 
 
 def _limits(model: DistributedDataParallel) -> Iterator[tuple[object, str, str]]:

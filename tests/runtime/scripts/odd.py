@@ -103,15 +103,6 @@ class OddTensors(Case):
         return self.Net()
 
 
-class EmptyBuffers(Case):
-    """The only buffer has no elements."""
-
-    def module(self) -> nn.Module:
-        module = nn.Sequential(nn.Linear(16, 16), nn.Linear(16, 4))
-        module.register_buffer("empty", torch.zeros(0))
-        return module
-
-
 class OwnBuffers(Case):
     """The buffers are each rank's own."""
 
@@ -177,16 +168,6 @@ class Accumulate(Case):
             optimizer.step()
 
 
-class SyncedTwice(Case):
-    """Two reduced backwards before one optimizer step."""
-
-    def step(self, ddp: DistributedDataParallel, optimizer: Any, step: int) -> None:
-        optimizer.zero_grad()
-        ddp(batch(step)).square().mean().backward()
-        ddp(batch(step, 1)).square().mean().backward()
-        optimizer.step()
-
-
 class Static(Case):
     """A static graph with activation checkpoints, gradients as views of the buckets."""
 
@@ -217,11 +198,17 @@ class StaticUnused(Static):
 
 
 class Closure(Case):
-    """The optimizer calls the forward and the backward itself."""
+    """The optimizer calls forward and backward itself, twice; the only buffer has no elements."""
+
+    def module(self) -> nn.Module:
+        module = nn.Sequential(nn.Linear(16, 16), nn.Linear(16, 4))
+        module.register_buffer("empty", torch.zeros(0))
+        return module
 
     def step(self, ddp: DistributedDataParallel, optimizer: Any, step: int) -> None:
         def closure() -> torch.Tensor:
             optimizer.zero_grad()
+            ddp(batch(step, 1)).square().mean().backward()
             loss = ddp(batch(step)).square().mean()
             loss.backward()
             return loss
@@ -253,28 +240,22 @@ class Frozen(Case):
         super().step(ddp, optimizer, step)
 
 
-class Caught(Case):
-    """A forward fails on one rank, which takes the next batch instead."""
-
-    def step(self, ddp: DistributedDataParallel, optimizer: Any, step: int) -> None:
-        optimizer.zero_grad()
-        try:
-            out = ddp(batch(step)[:, : 15 if step == 3 and dist.get_rank() == 1 else 16])
-        except RuntimeError:
-            out = ddp(batch(step, 1))
-        out.square().mean().backward()
-        optimizer.step()
-
-
 # ---- ranks that end early --------------------------------------------------------------------------
 
 
 class Raises(Case):
-    """A forward fails on one rank, which ends."""
+    """A forward fails on rank 1: in step 3 it takes the next batch instead, in step 7 it ends."""
 
     def step(self, ddp: DistributedDataParallel, optimizer: Any, step: int) -> None:
+        width = 15 if step in (3, 7) and dist.get_rank() == 1 else 16
         optimizer.zero_grad()
-        ddp(batch(step)[:, : 15 if step == 7 and dist.get_rank() == 1 else 16]).sum().backward()
+        try:
+            out = ddp(batch(step)[:, :width])
+        except RuntimeError:
+            if step == 7:
+                raise
+            out = ddp(batch(step, 1))
+        out.square().mean().backward()
         optimizer.step()
 
 
@@ -325,13 +306,6 @@ class SyncBatchNorm(Case):
         ddp.module = nn.SyncBatchNorm.convert_sync_batchnorm(ddp.module)
 
 
-class HookBefore(Case):
-    """The user's communication hook is there already."""
-
-    def before(self, ddp: DistributedDataParallel) -> None:
-        ddp.register_comm_hook(None, allreduce_hook)
-
-
 class BuiltinHook(Case):
     """One of torch's own hooks is there already."""
 
@@ -352,37 +326,6 @@ class Joins(Case):
     def loop(self, ddp: DistributedDataParallel, optimizer: Any, steps: range) -> None:
         with ddp.join():
             super().loop(ddp, optimizer, steps)
-
-
-class AttachedInJoin(Case):
-    """The model is attached in DDP's join()."""
-
-    def before(self, ddp: DistributedDataParallel) -> None:
-        self.context = ddp.join()
-        self.context.__enter__()
-
-
-class OwnLoss(Case):
-    """LBFGS."""
-
-    def optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
-        return torch.optim.LBFGS(model.parameters())
-
-
-class Sparse(Case):
-    """A layer with sparse gradients."""
-
-    def module(self) -> nn.Module:
-        return nn.Embedding(16, 16, sparse=True)
-
-
-class Ignored(Case):
-    """A parameter that DDP was told to leave alone."""
-
-    def module(self) -> nn.Module:
-        module = super().module()
-        DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(module, ["3.weight"])
-        return module
 
 
 CASES: dict[str, type[Case]] = {
@@ -419,7 +362,7 @@ def main() -> None:
     cascade.attach(held, optimizer)
     case.after(held)
     steps = range(1, arguments.steps + 1)
-    saved = {}
+    saved: dict[str, Any] = {"parameters": [name for name, _ in module.named_parameters()]}
     if arguments.plain:
         first, steps = steps[: arguments.plain], steps[arguments.plain :]
         case.loop(plain, case.optimizer(plain), first)
