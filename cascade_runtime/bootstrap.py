@@ -40,7 +40,7 @@ def watch_constructors() -> None:
             job.attach(self, _optimizer_of(self))
             # The hook that begins a step was not there yet when this forward began.
             if (session := job.attached()) is not None:
-                session.stepper.begin_forward()
+                session.before_forward(self)
         return ddp_forward(self, *args, **kwargs)
 
     torch.optim.Optimizer.__init__ = remember  # type: ignore[method-assign]

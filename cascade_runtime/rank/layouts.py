@@ -8,6 +8,9 @@ looks from there.
 
 from __future__ import annotations
 
+from contextlib import suppress
+from typing import NoReturn
+
 import xxhash
 
 from cascade_runtime.agent.protocol import Get, Put, Value
@@ -53,7 +56,7 @@ class Layouts:
         others = [rank for rank, theirs in told.items() if theirs.decode() != layout]
         if others:
             self._link.send(Put(epoch, self._key("differ"), b"1"))
-            raise self._refusal()
+            self._refuse()
         self._agreed = (epoch, layout)
         return True
 
@@ -73,7 +76,7 @@ class Layouts:
             NotSupported: another member has another cut.
         """
         if message.key == self._key("differ") and message.value is not None:
-            raise self._refusal()
+            self._refuse()
 
     def decide(self, cut: list[str]) -> None:
         """The step with this cut is decided, so all members have it."""
@@ -82,8 +85,14 @@ class Layouts:
     def _key(self, name: object) -> str:
         return f"layout/{self._member.decided + 1}/{name}"
 
-    def _refusal(self) -> NotSupported:
-        return NotSupported(
+    def _refuse(self) -> NoReturn:
+        """End only when all have found it: whoever is left by a death would go on alone."""
+        epoch = self._member.view.epoch
+        self._link.send(Put(epoch, self._key(f"found/{self._member.actor.rank}"), b"1"))
+        with suppress(Superseded):
+            for member in self._member.cohort:
+                ask(self._link, epoch, self._key(f"found/{member.rank}"))
+        raise NotSupported(
             "the ranks' gradient buckets differ, so their gradients cannot be paired",
             where=f"step {self._member.decided + 1}",
             hint="the model must run the same layers in the same order on every rank, and freeze "

@@ -18,11 +18,15 @@ from cascade_runtime.vocabulary.errors import NotSupported
 
 def watch_loop(
     ddp: DistributedDataParallel, optimizer: Optimizer, stepper: StepReducer | StepObserver
-) -> None:
-    """Register what tells ``stepper`` of each forward and step of the optimizer."""
+) -> Callable[[DistributedDataParallel], None]:
+    """Register what tells ``stepper`` of each forward and step of the optimizer.
+
+    Returns:
+        What is called before a forward, for one that has begun already.
+    """
     enforced = _Enforced(ddp, stepper) if isinstance(stepper, StepReducer) else None
 
-    def before_forward(module: Any, arguments: Any) -> None:
+    def before_forward(module: Any, arguments: Any = None) -> None:
         del arguments
         if not module.training or not torch.is_grad_enabled():
             return
@@ -43,13 +47,14 @@ def watch_loop(
     ddp.register_forward_pre_hook(before_forward)
     optimizer.register_step_pre_hook(before_step)
     optimizer.register_step_post_hook(after_step)
+    return before_forward
 
 
 class _Enforced:
     """What ``enforce`` looks at, so that no step is taken on gradients that were not reduced."""
 
     def __init__(self, ddp: DistributedDataParallel, stepper: StepReducer) -> None:
-        self._ddp = ddp
+        self._ddp: Any = ddp  # torch's private methods have no types
         self._stepper = stepper
         self._parameters = list(ddp.module.parameters())
         self._trained = self._trained_now()

@@ -37,11 +37,11 @@ class ModelObjects:
     ) -> None:
         self._params = list(module.named_parameters())
         self._module = module
-        self._with_buffers = with_buffers
+        self._buffers = list(module.named_buffers()) if with_buffers else []
         self._optimizer = optimizer
         self._pieces = list(_cut((p for _, p in self._params), piece_bytes))
         self.names = [f"params/{i}" for i in range(len(self._pieces))]
-        if self.buffers:
+        if self._buffers:
             self.names.append("buffers")
         self.names.append("optim")
         self._sizes = [_bytes_of(self._piece_tensors(i)) for i in range(len(self._pieces))]
@@ -55,14 +55,18 @@ class ModelObjects:
 
     @property
     def buffers(self) -> list[torch.Tensor]:
-        """The module's buffers as they are now (a module may replace one), in registration order."""
-        return list(self._module.buffers()) if self._with_buffers else []
+        """The module's buffers, in registration order."""
+        return [b for _, b in self._buffers]
+
+    def look_up_buffers(self) -> None:
+        """After a forward, in which a module may have put other tensors in their place."""
+        if self._buffers:
+            self._buffers = list(self._module.named_buffers())
 
     def identity(self) -> str:
         """Hash of names, shapes and dtypes; equal on members that hold the same objects."""
         hasher = xxhash.xxh3_128()
-        buffers = self._module.named_buffers() if self._with_buffers else ()
-        for name, tensor in [*self._params, *buffers]:
+        for name, tensor in [*self._params, *self._buffers]:
             hasher.update(f"{name}:{tuple(tensor.shape)}:{tensor.dtype};".encode())
         return str(hasher.hexdigest())
 

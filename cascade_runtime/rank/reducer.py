@@ -61,7 +61,7 @@ LOOKS = 4
 """Steps in which the parameters of each bucket are compared too: DDP orders them anew after the first."""
 
 LONG_WAIT_S = 1.0
-"""A wait for others that long may be one for a member that cannot go on with our buckets."""
+"""A wait that long, and longer than usual, may be for a member whose buckets are not like ours."""
 
 
 class Part:
@@ -73,7 +73,7 @@ class Part:
         local: torch.Tensor,
         scratch: torch.Tensor,
         op: str,
-        of: Sequence[tuple[torch.nn.Parameter, int]] = (),
+        of: Sequence[tuple[torch.Tensor, int]] = (),
     ) -> None:
         self.label = label
         self.local = local
@@ -122,6 +122,7 @@ class StepReducer:
         self._layouts = Layouts(member, link)
         self._hold_launches = False
         self._looks = LOOKS
+        self._last_wait_s = 0.0
         self._index = {id(p): i for i, p in enumerate(member.objects.parameters)}
         self.used: UsedParameters | None = None
         """Set where ranks may use different parameters."""
@@ -147,6 +148,7 @@ class StepReducer:
         self._parts.append(part)
         self._all_buckets = last
         if last:
+            self.member.objects.look_up_buffers()
             if self._buffers():
                 self._parts.append(self._buffers_part())
             if self.used is not None:
@@ -208,10 +210,10 @@ class StepReducer:
     def _bucket_part(self, bucket: GradBucket) -> Part:
         local = bucket.buffer()
         label = f"bucket/{bucket.index()}"
-        of: list[tuple[torch.nn.Parameter, int]] = []
+        of: list[tuple[torch.Tensor, int]] = []
         if self.used is not None:
             first = local.storage_offset()
-            offsets = [g.storage_offset() - first for g in bucket.gradients()]
+            offsets = [int(g.storage_offset() - first) for g in bucket.gradients()]
             of = list(zip(bucket.parameters(), offsets, strict=True))
         part = Part(label, local, self._scratch(label, local), "all_reduce", of)
         if self._looks:
@@ -276,7 +278,7 @@ class StepReducer:
                 reduction = dist.AllreduceOptions()
                 reduction.timeout = OPERATION_TIMEOUT
                 if part.label == "used":
-                    reduction.reduceOp = dist.ReduceOp.MAX
+                    reduction.reduceOp = dist.ReduceOp(dist.ReduceOp.MAX)
                 part.work = group.pg.allreduce([tensor], reduction)
             else:
                 options = dist.BroadcastOptions()
@@ -327,7 +329,8 @@ class StepReducer:
                         where=f"rank {self.member.actor}",
                         hint="the agents' output above says what they wait for",
                     )
-            if time.monotonic() - began > LONG_WAIT_S and parts is self._parts:
+            waited = time.monotonic() - began
+            if waited > max(LONG_WAIT_S, 4 * self._last_wait_s) and parts is self._parts:
                 self._layouts.tell(self._cut())
             wait_readable([self._wakeup, self._link.fd], 0.05 if self._link.fd < 0 else 1.0)
             with contextlib.suppress(BlockingIOError):
@@ -335,6 +338,7 @@ class StepReducer:
         return None
 
     def _complete_step(self) -> None:
+        began = time.monotonic()
         while not self._step_decided:
             if not self._layouts.agree(self._cut()):
                 self._hold_launches = True
@@ -348,6 +352,7 @@ class StepReducer:
             if message is not None:
                 self._walk(message)
         self._layouts.decide(self._cut())
+        self._last_wait_s = time.monotonic() - began
         self._looks = max(0, self._looks - 1)
         self.unreduced = False
         for part in self._parts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,8 @@ class Session:
     ) -> None:
         self.member = member
         self.stepper = stepper
+        self.before_forward: Callable[[DistributedDataParallel], None] = lambda ddp: None
+        """What is to be called before a forward that had begun before ``attach``."""
         self._recorder = recorder
         self._link = link
         self._objects = objects
@@ -129,8 +132,9 @@ class Session:
             look_when_continued(member.check_fence)
         stepper.enter_first_view()
         model.register_comm_hook(None, stepper.hook)
-        watch_loop(model, optimizer, stepper)
-        return cls(member, stepper, recorder, link, objects)
+        session = cls(member, stepper, recorder, link, objects)
+        session.before_forward = watch_loop(model, optimizer, stepper)
+        return session
 
     def finish(self) -> None:
         """Leave, once, and only in the process that attached."""

@@ -17,7 +17,7 @@ class UsedParameters:
 
     def __init__(self, module: torch.nn.Module) -> None:
         self._index = {id(p): i for i, p in enumerate(module.parameters())}
-        self._parameters = list(module.parameters())
+        self._parameters: list[Any] = list(module.parameters())  # torch's hooks have no types
         self._handles: list[Any] = []
         self.marks = torch.zeros(len(self._parameters), dtype=torch.uint8)
         self.watch()
@@ -39,7 +39,7 @@ class UsedParameters:
         self,
         reduced_marks: torch.Tensor,
         own_marks: torch.Tensor,
-        reduced: list[tuple[torch.nn.Parameter, torch.Tensor]],
+        reduced: list[tuple[torch.Tensor, torch.Tensor]],
     ) -> None:
         """Give a parameter that only others have used their gradient; then start anew.
 

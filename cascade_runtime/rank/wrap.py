@@ -131,8 +131,8 @@ def _limits(model: DistributedDataParallel) -> Iterator[tuple[object, str, str]]
 
 def has_hook(ddp: DistributedDataParallel) -> bool:
     """Whether a communication hook is registered; torch's own ones are known to the logger only."""
-    told: dict[str, Any] = ddp._get_ddp_logging_data()
-    return bool(ddp._comm_hooks or told.get("comm_hook"))
+    untyped: Any = ddp
+    return bool(ddp._comm_hooks or untyped._get_ddp_logging_data().get("comm_hook"))
 
 
 def refuse_join(ddp: DistributedDataParallel) -> None:
