@@ -18,9 +18,9 @@ ODD = Path(__file__).parent / "scripts" / "odd.py"
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(60)]
 
 
-def run(jobs: JobRunner, case: str, *arguments: str) -> FinishedJob:
+def run(jobs: JobRunner, case: str, *arguments: str, mode: str = "enforce") -> FinishedJob:
     words = ("--case", case, "--steps", "22", *arguments)
-    return jobs.run(*words, script=ODD, env={"OMP_NUM_THREADS": "1"}, ranks=3)
+    return jobs.run(*words, script=ODD, env={"OMP_NUM_THREADS": "1"}, ranks=3, mode=mode)
 
 
 def differing(a: dict[str, Any], b: dict[str, Any], names: list[str] | None = None) -> list[str]:
@@ -51,6 +51,15 @@ def test_it_trains_as_plain_ddp_does_and_outlives_a_rank(jobs: JobRunner, case: 
         assert differing(saved[0]["last"], saved[1]["last"]), "and nobody overwrote them"
         assert differing(saved[1]["held"], saved[0]["plain"])
         assert not differing(saved[1]["held"], saved[1]["plain"])
+    assert_ok(job)
+
+
+@pytest.mark.parametrize("case", ["OddTensors", "UnusedViews"])
+def test_observed_it_trains_as_plain_ddp_does(jobs: JobRunner, case: str) -> None:
+    job = run(jobs, case, "--plain", "6", mode="observe")
+    assert job.outcome.finished == [0, 1, 2]
+    for saved in job.parameters().values():
+        assert not differing(saved["held"], saved["plain"])
     assert_ok(job)
 
 
