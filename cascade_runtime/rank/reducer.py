@@ -27,10 +27,10 @@ from cascade_runtime.agent.protocol import (
     Leave,
     Message,
     Proposed,
-    Put,
     Serve,
     Settle,
     Stuck,
+    Value,
     View,
 )
 from cascade_runtime.progress import BACKWARD, FORWARD, HALTED, LEAVING, WAITING
@@ -41,15 +41,17 @@ from cascade_runtime.rank.groups import (
     Group,
     GroupFactory,
     Superseded,
-    ask,
     bury,
 )
+from cascade_runtime.rank.layouts import Layouts
 from cascade_runtime.rank.link import AgentLink, wait_readable
 from cascade_runtime.rank.member import Member
-from cascade_runtime.rank.objects import raw_bytes
+from cascade_runtime.rank.objects import pack, raw_bytes, unpack
+from cascade_runtime.rank.part import Offsets, Part
 from cascade_runtime.rank.told_buckets import ToldBuckets
+from cascade_runtime.rank.used import UsedParameters
 from cascade_runtime.recorder import Recorder
-from cascade_runtime.vocabulary.errors import CascadeError, NotSupported
+from cascade_runtime.vocabulary.errors import CascadeError
 from cascade_runtime.vocabulary.regime import Regime
 
 DIGEST_EVERY = 64
@@ -60,26 +62,8 @@ STUCK_AFTER_S = 2.0
 
 BROKEN_PATIENCE_S = 60.0
 
-
-class Part:
-    """One bucket (or the buffers) of the open step, and its collective on the newest group."""
-
-    def __init__(self, label: str, local: torch.Tensor, scratch: torch.Tensor, op: str) -> None:
-        self.label = label
-        self.local = local
-        self.scratch = scratch
-        self.op = op
-        self.future: torch.futures.Future[torch.Tensor] = torch.futures.Future()
-        self.work: Any = None
-        self.entered_seq = -1
-        self.cseq = -1
-        self.complete_ns = 0
-        self.failed: str | None = None
-
-    @property
-    def done(self) -> bool:
-        """The collective completed here."""
-        return self.complete_ns > 0 and self.failed is None
+LONG_WAIT_S = 1.0
+"""A wait that long, and longer than usual, may be for a member whose buckets are not like ours."""
 
 
 class StepReducer:
@@ -105,7 +89,13 @@ class StepReducer:
         self._all_buckets = False
         self._done_ns = 0
         """When (monotonic) the last of the step's collectives completed here."""
-        self._layout: str | None = None
+        self._layouts = Layouts(member, link, member.objects.parameters)
+        self._hold_launches = False
+        self._last_wait_s = 0.0
+        self.used: UsedParameters | None = None
+        """Set where ranks may use different parameters."""
+        self.unreduced = False
+        """A backward under ``no_sync`` since the last decided step."""
         self._wakeup = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.left = False
         self._ask = 0
@@ -118,7 +108,8 @@ class StepReducer:
         self._owes_answer = False
         self._told: ToldBuckets | None = None
         """A newcomer's, while its own buckets may differ from the members'."""
-        self._names: Layout = []
+        self._cut_is_fresh = True
+        """DDP has just been built: it orders its buckets anew after the next step."""
         link.on_return = member.tell_again
 
     # ---- the hook --------------------------------------------------------------------------------
@@ -130,33 +121,44 @@ class StepReducer:
             self._begin_backward()
         self.serve_pending()
         last = bucket.is_last()
-        self._note_layout(bucket)
         if self._told is not None:
             return self._hook_as_told(bucket, self._told)
         part = self._bucket_part(bucket)
-        self._parts.append(part)
-        self._all_buckets = last
-        self._launch_bucket(last)
+        self._add(part)
+        self._launch_buckets(last)
         return part.future
 
-    def _launch_bucket(self, last: bool) -> None:
+    def _add(self, part: Part) -> None:
+        if not self._layouts.expects(len(self._parts), part):
+            self._hold_launches = True  # until all have been found to have the same cut
+        self._parts.append(part)
+
+    def _launch_buckets(self, last: bool) -> None:
         """Launch what is not under way yet; with the last bucket, complete the step."""
+        self._all_buckets = last
         if last:
-            if self.member.objects.buffers:
+            self.member.objects.look_up_buffers()
+            if self._buffers():
                 self._parts.append(self._buffers_part())
+            if self.used is not None:
+                marks = self.used.marks.clone()
+                self._parts.append(Part("used", marks, self._scratch("used", marks), "all_reduce"))
             self.member.issue()
             self.member.tell_progress(WAITING)
             self.member.steps.entered_ns = time.monotonic_ns()
-        for open_part in self._parts:
-            if open_part.work is None:
-                self._launch(open_part)
+        if not self._hold_launches and (not last or self._layouts.agree(self._parts)):
+            self._launch_open()
         if last:
             self._complete_step()
 
+    def end_skipped(self) -> None:
+        """Before a forward: the optimizer did not step on the last decided step, and will not."""
+        if self._step_decided:
+            self.end_step()
+
     def begin_forward(self) -> None:
         """The first forward of a step: serve what the agent asks, then the step's first rows."""
-        if self._step_decided:  # the optimizer skipped its step
-            self.end_step()
+        self.end_skipped()
         if self.feeds is not None and not self._in_step:
             self.feeds.boundary()
         self._answer_owed()
@@ -166,6 +168,11 @@ class StepReducer:
             self._in_step = True
             self.member.begin_step()
             self.member.tell_progress(FORWARD)
+
+    @property
+    def decided_now(self) -> bool:
+        """A step is decided and the optimizer has not stepped yet."""
+        return self._step_decided
 
     def end_step(self) -> None:
         """After the optimizer's step."""
@@ -200,10 +207,10 @@ class StepReducer:
             self._walk(self._link.receive())
 
     def _begin_backward(self) -> None:
-        self._parts, self._names = [], []
+        self._parts = []
         if self._told is not None:
             self._told.begin()
-        self._step_decided = self._all_buckets = False
+        self._step_decided = self._all_buckets = self._hold_launches = False
         if not self._in_step:  # a backward without a forward of the wrapped module
             self.begin_forward()
         self.member.tell_progress(BACKWARD)
@@ -211,40 +218,47 @@ class StepReducer:
     def _bucket_part(self, bucket: GradBucket) -> Part:
         local = bucket.buffer()
         label = f"bucket/{bucket.index()}"
-        return Part(label, local, self._scratch(label, local), "all_reduce")
-
-    def _note_layout(self, bucket: GradBucket) -> None:
-        """Names in the step's buckets, while a newcomer needs them (here, or one that is served)."""
-        if self._told is None and (self.feeds is None or not self.feeds.any):
-            return
-        self._names.append([self.param_names[id(p)] for p in bucket.parameters()])
-        is_whole = len(self._names) == bucket.index() + 1  # who is served may come in mid-step
-        if bucket.is_last() and is_whole and self.feeds is not None:
-            self.feeds.layout = self._names if self._told is None else self._told.layout
+        of: Offsets = ()
+        if self.used is not None:
+            first = local.storage_offset()
+            offsets = [int(g.storage_offset() - first) for g in bucket.gradients()]
+            of = list(zip(bucket.parameters(), offsets, strict=True))
+        scratch = self._scratch(label, local)
+        return Part(label, local, scratch, "all_reduce", bucket.parameters, of)
 
     def join_as_told(self, layout: Layout) -> None:
         """The members' buckets, for a newcomer whose own ones may differ at first."""
-        self._told = ToldBuckets(layout, {n: p.numel() for n, p in self.params.items()})
+        self._told = ToldBuckets(layout, self.params)
 
     def _hook_as_told(
         self, bucket: GradBucket, told: ToldBuckets
     ) -> torch.futures.Future[torch.Tensor]:
         """A newcomer's step: nothing is launched before all gradients are there."""
-        future = told.add(self._names[-1], bucket.buffer())
+        names = [self.param_names[id(p)] for p in bucket.parameters()]
+        future = told.add(names, bucket.buffer())
         if bucket.is_last():
             for i, packed in enumerate(told.packed()):
                 label = f"bucket/{i}"
-                self._parts.append(Part(label, packed, self._scratch(label, packed), "all_reduce"))
-            self._all_buckets = True
-            self._launch_bucket(last=True)
+                of = told.offsets(i)
+                scratch = self._scratch(label, packed)
+                self._add(Part(label, packed, scratch, "all_reduce", told.parameters_of(i), of))
+            self._launch_buckets(last=True)
         return future
 
     def _buffers_part(self) -> Part:
-        packed = torch.cat([b.detach().reshape(-1).view(torch.uint8) for b in self._buffers()])
+        packed = pack(self._buffers())
         return Part("buffers", packed, self._scratch("buffers", packed), "broadcast")
 
     def _buffers(self) -> list[torch.Tensor]:
         return [b for b in self.member.objects.buffers if b.numel()]
+
+    def cut_anew(self) -> None:
+        """DDP was built anew, here and on all other members, so all cut their buckets anew."""
+        self._layouts.look_again()
+        self._told = None
+        self._cut_is_fresh = True
+        if self.feeds is not None:
+            self.feeds.layout = []  # nobody comes in before the order is known that DDP settles on
 
     def _scratch(self, label: str, like: torch.Tensor) -> torch.Tensor:
         pool = self._pools[self.member.decided % 2]
@@ -255,15 +269,21 @@ class StepReducer:
 
     # ---- collectives -----------------------------------------------------------------------------
 
+    def _launch_open(self) -> None:
+        for part in self._parts:
+            if part.work is None:
+                self._launch(part)
+
     def _launch(self, part: Part) -> None:
         group = self._group
         assert group is not None
         root = None
-        if part.op == "all_reduce":
-            torch.div(part.local, group.size, out=part.scratch)
+        if part.label.startswith("bucket/"):
+            # A product with the reciprocal, as DDP itself does it: the same bytes.
+            torch.mul(part.local, 1.0 / group.size, out=part.scratch)
         else:
             part.scratch.copy_(part.local)
-            root = self.member.author.rank
+            root = self.member.author.rank if part.op == "broadcast" else None
         self._start(part, group, root)
 
     def _start(self, part: Part, group: Group, root: int | None) -> None:
@@ -279,17 +299,22 @@ class StepReducer:
             str(part.scratch.dtype).removeprefix("torch."),
             root,
         )
+        # gloo knows no complex numbers; their sum is that of their parts.
+        complex_ = part.scratch.is_complex()
+        tensor = torch.view_as_real(part.scratch) if complex_ else part.scratch
         try:
             if root is None:
                 reduction = dist.AllreduceOptions()
                 reduction.timeout = OPERATION_TIMEOUT
-                part.work = group.pg.allreduce([part.scratch], reduction)
+                if part.label == "used":
+                    reduction.reduceOp = dist.ReduceOp(dist.ReduceOp.MAX)
+                part.work = group.pg.allreduce([tensor], reduction)
             else:
                 options = dist.BroadcastOptions()
                 options.timeout = OPERATION_TIMEOUT
                 options.rootRank = [m.rank for m in group.members].index(root)
                 options.rootTensor = 0
-                part.work = group.pg.broadcast([part.scratch], options)
+                part.work = group.pg.broadcast([tensor], options)
         except RuntimeError as error:  # the peer is gone already
             part.failed = str(error)
             part.work = error
@@ -314,6 +339,7 @@ class StepReducer:
         """Until all of ``parts`` are done (None), or the agent wants something of the walk."""
         broken_since: float | None = None
         told = False
+        began = time.monotonic()
         while not all(p.done for p in parts):
             message = self._next_walk_message()
             if message is not None:
@@ -332,30 +358,58 @@ class StepReducer:
                         where=f"rank {self.member.actor}",
                         hint="the agents' output above says what they wait for",
                     )
+            waited = time.monotonic() - began
+            if waited > max(LONG_WAIT_S, 4 * self._last_wait_s) and parts is self._parts:
+                self._layouts.tell(parts)
             wait_readable([self._wakeup, self._link.fd], 0.05 if self._link.fd < 0 else 1.0)
             with contextlib.suppress(BlockingIOError):
                 os.eventfd_read(self._wakeup)
         return None
 
     def _complete_step(self) -> None:
+        began = time.monotonic()
         while not self._step_decided:
-            self._verify_layout()  # here, since a newcomer may have come meanwhile
-            message = self._wait(self._parts)
-            if message is None:
-                self._decide()
+            if not self._layouts.agree(self._parts):
+                self._hold_launches = True
+                message = self._next_walk_message()  # None: somebody is late, so ask again
             else:
+                self._hold_launches = False
+                self._launch_open()
+                message = self._wait(self._parts)
+                if message is None:
+                    self._decide()
+            if message is not None:
                 self._walk(message)
+        self._last_wait_s = time.monotonic() - began
+        self.unreduced = False
         for part in self._parts:
             if part.label == "buffers":
-                self._unpack_buffers(part.scratch)
+                unpack(part.scratch, self._buffers())
+            elif part.label == "used":
+                self._take_used(part)
             else:
                 part.future.set_result(part.scratch)
-        if self._told is not None and self._told.resolve(
-            [p.scratch for p in self._parts if p.op == "all_reduce"]
-        ):
+        self._note_layout()
+        if self._told is not None and self._told.resolve([p.scratch for p in self._buckets()]):
             self._told = None
+        self._cut_is_fresh = False
         self._kept, self._parts = self._parts, []
         self._all_buckets = False
+
+    def _note_layout(self) -> None:
+        """Names in the step's buckets, for newcomers; not of a step after which DDP orders them anew."""
+        if self.feeds is None or not self.feeds.any:
+            return
+        if self._told is not None:
+            self.feeds.layout = self._told.layout
+        elif not self._cut_is_fresh:
+            names = self.param_names
+            self.feeds.layout = [
+                [names[id(p)] for p in part.parameters()] for part in self._buckets()
+            ]
+
+    def _buckets(self) -> list[Part]:
+        return [p for p in self._parts if p.label.startswith("bucket/")]
 
     def _decide(self) -> None:
         """The open step's last bucket is done: rows, and the step counts."""
@@ -364,45 +418,20 @@ class StepReducer:
             if part.cseq % DIGEST_EVERY == DIGEST_EVERY - 1:
                 digest = xxhash.xxh3_128_hexdigest(raw_bytes(part.scratch))
             self._recorder.done(part.entered_seq, part.complete_ns, digest)
+        self._layouts.decide(self._parts)
         self.member.decide()
         self._step_decided = True
         self._done_ns = max(p.complete_ns for p in self._parts)
         self.member.tell_progress(BACKWARD)
 
-    def _unpack_buffers(self, packed: torch.Tensor) -> None:
-        first = 0
-        with torch.no_grad():
-            for buffer in self._buffers():
-                last = first + buffer.numel() * buffer.element_size()
-                buffer.copy_(packed[first:last].view(buffer.dtype).reshape(buffer.shape))
-                first = last
-
-    def _verify_layout(self) -> None:
-        """Buckets are cut by each rank alone, in the order its gradients came; they must be equal.
-
-        DDP cuts them twice: before the first step and after it. A difference would pair unlike
-        gradients, so it is found here, before the step is decided.
-        """
-        layout = xxhash.xxh3_64_hexdigest(
-            ";".join(f"{p.label}:{p.local.numel()}:{p.local.dtype}" for p in self._parts).encode()
-        )
-        if layout == self._layout:
-            return
-        member = self.member
-        key = f"layout/{member.decided + 1}"
-        try:
-            self._link.send(Put(member.view.epoch, f"{key}/{member.actor.rank}", layout.encode()))
-            for other in member.cohort:
-                told = ask(self._link, member.view.epoch, f"{key}/{other.rank}").decode()
-                if told != layout:
-                    raise NotSupported(
-                        "the ranks' gradient buckets differ, so their gradients cannot be paired",
-                        where=f"rank {other.rank} against rank {member.actor.rank}",
-                        hint="the model must run the same layers in the same order on every rank",
-                    )
-        except Superseded:
-            pass  # a walk has begun, or somebody is late: the others compare with what we put
-        self._layout = layout
+    def _take_used(self, marks: Part) -> None:
+        reduced = [
+            (parameter, part.scratch[first : first + parameter.numel()])
+            for part in self._parts
+            for parameter, first in part.of
+        ]
+        assert self.used is not None
+        self.used.take(marks.scratch, marks.local, reduced)
 
     # ---- the walk --------------------------------------------------------------------------------
 
@@ -423,6 +452,8 @@ class StepReducer:
                 self.member.settle(message)
             elif isinstance(message, Serve) and self.feeds is not None:
                 self.feeds.request(message)
+            elif isinstance(message, Value):
+                self._layouts.hear(message)
         return None
 
     def leave(self) -> None:
@@ -487,7 +518,8 @@ class StepReducer:
                         self.left = True
                         return
                     if view.joined:
-                        self._layout = None  # a newcomer cuts its buckets alone: compare again
+                        self._layouts.admit(view)
+                        self._hold_launches = True
                     if self.feeds is not None:
                         self.feeds.committed(view)
                     if view.regime is Regime.EVENTUAL:
@@ -557,8 +589,8 @@ class StepReducer:
             if self._all_buckets:
                 # The author may be another now, or its dots were voided: issue before the launch.
                 self.member.issue()
-            for part in self._parts:
-                self._launch(part)
+            if not self._hold_launches:
+                self._launch_open()
         return True
 
     def _say_stuck(self, why: str) -> None:
@@ -583,7 +615,8 @@ class StepReducer:
         for part in rolled:
             self._recorder.done(part.entered_seq, part.complete_ns)
         if behind:
-            self.member.decide_rolled()
+            self._layouts.decide(self._parts)
+            self.member.decide(rolled=True)
             self._step_decided = True
         return True
 

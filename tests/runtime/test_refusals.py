@@ -25,7 +25,7 @@ pytestmark = pytest.mark.timeout(90)
         ),
         ("sharded", "shards the model", "replicated models"),
         ("twice", "attach was called twice", "one model and optimizer"),
-        ("own_hook", "has a communication hook already", "attach before registering"),
+        ("own_hook", "has a communication hook already", "leave the hook out"),
     ],
 )
 def test_a_model_that_cannot_be_held_is_refused_in_a_sentence(
