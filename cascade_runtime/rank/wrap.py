@@ -150,6 +150,9 @@ def refuse_join(ddp: DistributedDataParallel) -> None:
         )
 
 
+_SYNC = {"require_backward_grad_sync"}
+
+
 def take_over(ddp: DistributedDataParallel) -> None:
     """Rebuild ``ddp`` in place over a group of this rank alone.
 
@@ -174,9 +177,10 @@ def rebuild(
     before = dict(vars(ddp))
     vars(ddp).clear()
     vars(ddp).update(vars(rebuilt))
-    # The user's: mode and hooks (the same dictionaries, which the handles point at), and additions.
+    # The user's: mode and hooks (the same dictionaries, which the handles point at), additions, and
+    # no_sync, in which a script's first forward may be.
     own = {name for name in before if name not in vars(rebuilt) and not name.startswith("_")}
-    vars(ddp).update({name: before[name] for name in own | _mode_and_hooks()})
+    vars(ddp).update({name: before[name] for name in own | _mode_and_hooks() | _SYNC})
     if hook is not None:
         DistributedDataParallel.register_comm_hook(ddp, None, hook)
 

@@ -321,6 +321,25 @@ def test_rebuilt_after_freezing_it_reduces_what_is_trained() -> None:
     assert all(torch.equal(a, b) for a, b in zip(mine, theirs, strict=True))
 
 
+def test_taken_over_in_no_sync_it_reduces_when_that_is_over() -> None:
+    ddp = DistributedDataParallel(small_model())
+    buckets = []
+
+    def hook(state, bucket):
+        buckets.append(bucket.index())
+        future: torch.futures.Future[torch.Tensor] = torch.futures.Future()
+        future.set_result(bucket.buffer())
+        return future
+
+    with ddp.no_sync():
+        take_over(ddp)
+        ddp.register_comm_hook(None, hook)
+        gradients(ddp)
+        assert not buckets
+    gradients(ddp)
+    assert buckets
+
+
 def test_refusals_leave_the_model_as_it_was(tmp_path: Path) -> None:
     ddp = DistributedDataParallel(small_model())
     before = dict(vars(ddp))
