@@ -36,7 +36,9 @@ class ModelObjects:
         with_buffers: bool = True,
     ) -> None:
         self._params = list(module.named_parameters())
-        self._module = module
+        self._holders = [
+            (f"{prefix}.".lstrip("."), m._buffers) for prefix, m in module.named_modules()
+        ]
         self._buffers = list(module.named_buffers()) if with_buffers else []
         self._optimizer = optimizer
         self._pieces = list(_cut((p for _, p in self._params), piece_bytes))
@@ -60,8 +62,15 @@ class ModelObjects:
 
     def look_up_buffers(self) -> None:
         """After a forward, in which a module may have put other tensors in their place."""
-        if self._buffers:
-            self._buffers = list(self._module.named_buffers())
+        if not self._buffers:
+            return
+        # As named_buffers gives them, without its walk through all modules in each step.
+        found: dict[int, tuple[str, torch.Tensor]] = {}
+        for prefix, held in self._holders:
+            for name, buffer in held.items():
+                if buffer is not None and id(buffer) not in found:
+                    found[id(buffer)] = (prefix + name, buffer)
+        self._buffers = list(found.values())
 
     def identity(self) -> str:
         """Hash of names, shapes and dtypes; equal on members that hold the same objects."""

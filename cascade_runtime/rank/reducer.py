@@ -111,10 +111,9 @@ class StepReducer:
             self.member.issue()
             self.member.tell_progress(WAITING)
             self.member.steps.entered_ns = time.monotonic_ns()
-        if not step.is_held and (not last or self._layouts.agree(step.parts)):
-            self._collectives.launch_open()
-        if last:
             self._complete_step()
+        elif not step.is_held:
+            self._collectives.launch_open()
 
     def _bucket_part(self, bucket: GradBucket) -> Part:
         local = bucket.buffer()
