@@ -39,7 +39,7 @@ def watch_constructors() -> None:
             job.attach(self, optimizer_of(self))
             # The hook that begins a step was not there yet when this forward began.
             if (session := job.attached()) is not None:
-                session.begin_forward()
+                session.before_forward(self)
         return ddp_forward(self, *args, **kwargs)
 
     DistributedDataParallel.forward = attach_then_forward  # type: ignore[method-assign]

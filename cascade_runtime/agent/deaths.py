@@ -54,11 +54,11 @@ class Deaths:
         if not self._host.walker.log:
             self._on_early_exit(actor, status)
         elif actor in self._host.walker.view.members:
-            self._host.refusals.note(actor)
+            refused = self._host.refusals.note_lost(actor)
             if status == 0 and actor in self._host.judge.leaving:
                 self._note_left(actor)
             else:
-                self._certify(actor, status)
+                self._certify(actor, status, refused)
                 self._newcomers.after_end(actor)
         elif actor in self._newcomers:
             self._newcomers.on_exit(actor, status)
@@ -84,12 +84,12 @@ class Deaths:
         self._host.journal.append("dead", (actor, facts))
         self._host.walker.on_death(actor, facts)
 
-    def _certify(self, actor: Actor, status: int) -> None:
+    def _certify(self, actor: Actor, status: int, refused: bool = False) -> None:
         """The death of a member, seen by the kernel of its own host."""
         decided, issued = read_standing(self._host.config.progress_path(actor))
         facts = Facts(decided=decided, issued=issued, dead=True)
         self._host.journal.append("dead", (actor, facts))
-        how = describe_status(status)
+        how = f"{'refused, ' if refused else ''}{describe_status(status)}"
         evidence = self._host.rows.dead(actor, status)
         self._host.journal.append("evidence", (actor, evidence))
         self._host.rendezvous.give_up()

@@ -69,7 +69,7 @@ class Newcomers:
 
     def on_exit(self, actor: Actor, status: int) -> None:
         """A newcomer ended before it was a member; a view that lets it in may be proposed already."""
-        self._host.refusals.note(actor)
+        self._host.refusals.note_lost(actor)
         if status != 0:
             how = describe_status(status)
             self._host.say(f"rank {actor} ended before it had joined ({how})")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,13 @@ from cascade_runtime.rank.guard import guarded
 from cascade_runtime.rank.joining import Newcomer
 from cascade_runtime.rank.lifeline import Lifelines
 from cascade_runtime.rank.link import AgentLink, AgentLost
+from cascade_runtime.rank.loop import watch_loop
 from cascade_runtime.rank.member import Member
 from cascade_runtime.rank.objects import ModelObjects
 from cascade_runtime.rank.observer import StepObserver
 from cascade_runtime.rank.reducer import StepReducer
 from cascade_runtime.rank.snapshot import TrainingState
-from cascade_runtime.rank.wrap import check_model, take_over
+from cascade_runtime.rank.wrap import check_model, has_hook, rebuild, take_over
 from cascade_runtime.rank.zombie import leave_behind, look_when_continued
 from cascade_runtime.recorder import Recorder
 from cascade_runtime.step_ring import StepRing
@@ -54,6 +56,8 @@ class Session:
     ) -> None:
         self.member = member
         self.stepper = stepper
+        self.before_forward: Callable[[DistributedDataParallel], None] = lambda ddp: None
+        """What is to be called before a forward that had begun before ``attach``."""
         self._recorder = recorder
         self._link = link
         self._objects = objects
@@ -90,11 +94,11 @@ class Session:
             )
         mode = config.mode
         model = check_model(ddp, optimizer, enforce=mode == "enforce")
-        if model._comm_hooks:
+        if has_hook(model):
             raise NotSupported(
                 "this model has a communication hook already, and DDP can hold only one",
                 where="attach",
-                hint="attach before registering the hook, or train without cascade",
+                hint="leave the hook out, or train without cascade",
             )
         if dist.get_world_size(model.process_group) != config.num_ranks:
             raise NotSupported(
@@ -104,7 +108,8 @@ class Session:
                 hint="this release covers models replicated over all ranks",
             )
         actor = Actor(int(os.environ["RANK"]), int(os.environ.get("CASCADE_INCARNATION", "0")))
-        objects = ModelObjects(model.module, optimizer, with_buffers=mode == "enforce")
+        with_buffers = mode == "enforce" and model.broadcast_buffers
+        objects = ModelObjects(model.module, optimizer, with_buffers=with_buffers)
         recorder = Recorder(Path(config.trace_dir) / "spool", config.run_id, actor)
         agent = int(os.environ["CASCADE_AGENT"])
         _first_rows(recorder, config, agent, objects)
@@ -150,6 +155,8 @@ class Session:
                 member, link, recorder, state, config.join_path(actor), config.exit_path(actor)
             )
             joined = newcomer.join()
+            if newcomer.has_frozen_or_thawed:
+                rebuild(model, model.process_group)
             link.on_return = member.tell_again
             stepper.join_as_told(newcomer.layout)
             session.joined_at = member.decided
@@ -157,28 +164,11 @@ class Session:
         else:
             stepper.enter_first_view()
         model.register_comm_hook(None, stepper.hook)
-        session._hook_loop(model, optimizer)
+        session.before_forward = watch_loop(model, optimizer, stepper, session._tell_of_start)
         return session
 
-    def _hook_loop(self, model: DistributedDataParallel, optimizer: Optimizer) -> None:
-        stepper = self.stepper
-
-        def before_forward(module: Any, arguments: Any) -> None:
-            del arguments
-            if module.training and module.require_backward_grad_sync:
-                self.begin_forward()
-
-        def after_step(*ignored: Any) -> None:
-            del ignored
-            stepper.end_step()
-
-        model.register_forward_pre_hook(before_forward)
-        optimizer.register_step_post_hook(after_step)
-        if isinstance(stepper, StepReducer) and stepper.feeds is not None:
-            optimizer.register_step_pre_hook(stepper.feeds.before_optimizer)
-
-    def begin_forward(self) -> None:
-        """A training forward begins."""
+    def _tell_of_start(self) -> None:
+        """A training forward begins: a newcomer's script should have asked where to begin."""
         if self.joined_at and not self.asked_for_step:
             self.asked_for_step = True
             sys.stderr.write(
@@ -186,7 +176,6 @@ class Session:
                 f"script's loop may begin at 0: it would run {self.joined_at} steps longer than the "
                 "others. Let the loop begin at cascade_runtime.start_step()\n"
             )
-        self.stepper.begin_forward()
 
     def finish(self) -> None:
         """Leave, once, and only in the process that attached."""

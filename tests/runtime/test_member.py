@@ -432,7 +432,7 @@ def test_who_is_rolled_forward_applies_the_dots_of_the_view_that_decided():
     fake.walk(1, 2, regime=C, cut_step=2, source=Actor(1), behind=actors(2))
     fake.walk(1, 2, regime=C, cut_step=2, source=Actor(1), behind=actors(2))
     fake.recorder.rows.clear()
-    fake.member.decide_rolled()
+    fake.member.decide(rolled=True)
     assert [r["dot"] for r in fake.recorder.of("updates", action="applied")] == dots(0, 1 + K)
     assert (fake.member.decided, fake.member.frontier.dots()) == (2, [Dot(0, 0, 2 * K)])
 
@@ -736,7 +736,7 @@ def test_an_author_writes_the_word_then_looks_then_issues():
     [
         lambda m: m.acknowledge(Proposed(view(0, 1, epoch=1), Ballot(1, 0))),
         lambda m: m.commit(view(0, 1, epoch=1)),
-        lambda m: m.decide_rolled(),
+        lambda m: m.decide(rolled=True),
     ],
     ids=["acknowledge", "commit", "decide"],
 )
