@@ -69,6 +69,14 @@ Cascade.lanes.Lane = class Lane {
     context.fillRect(left, y, plotWidth, height);
   }
 
+  /** What stands where nothing can be drawn yet. */
+  waitingFor() {
+    const { tiles, view } = this.timeline;
+    if (tiles.failed) return `could not be read: ${tiles.failed}; trying again`;
+    const now = Cascade.unfinished.reading(view);
+    return now ? `loading… (${Cascade.unfinished.progress(now)})` : "loading…";
+  }
+
   /** Words in the middle of a lane that has nothing to draw. */
   words(context, y, height, text) {
     const { timeline } = this;

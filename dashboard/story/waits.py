@@ -54,4 +54,4 @@ def _sentence(waits: WaitSummary, cast: Cast) -> str:
         return (
             f"{said} For {seconds(top.caused_s)} of it they waited for rank {top.rank}, which died."
         )
-    return f"{said} Rank {top.rank} caused {seconds(top.caused_s)} of it."
+    return f"{said} Rank {top.rank} has the largest blame, {seconds(top.caused_s)} of it."
