@@ -69,6 +69,17 @@ Cascade.lanes.Lane = class Lane {
     context.fillRect(left, y, plotWidth, height);
   }
 
+  /** Stretches [a, b] of the window whose rows are not here, or were not read yet. layers: those at hand. */
+  unread(layers) {
+    const { view, tiles } = this.timeline;
+    const stretches = tiles.uncovered(this.name, view.a, view.b);
+    // What was judged was read to its end.
+    if (layers.length && layers.every(({ tile }) => tile.source === "provisional" && Number.isFinite(tile.upto_ns))) {
+      stretches.push([Math.max(view.a, ...layers.map(({ tile }) => tile.upto_ns)), Math.min(view.b, view.t1)]);
+    }
+    return stretches;
+  }
+
   /** What stands where nothing can be drawn yet. */
   waitingFor() {
     const { tiles, view } = this.timeline;

@@ -57,10 +57,10 @@ Cascade.lanes.BusyLane = class BusyLane extends Cascade.lanes.Lane {
   /** Dots where no tile is yet, and why: nothing drawn would be "no sample". */
   drawUnread(context, y, height, layers) {
     const { timeline } = this;
-    const { view, tokens, tiles } = timeline;
-    context.fillStyle = tokens.loading;
-    for (const [from, to] of tiles.uncovered(this.name, view.a, view.b)) {
-      context.fillRect(timeline.x(from), y, timeline.x(to) - timeline.x(from), height);
+    context.fillStyle = timeline.tokens.loading;
+    for (const [from, to] of this.unread(layers)) {
+      const width = timeline.x(to) - timeline.x(from);
+      if (width >= 1) context.fillRect(timeline.x(from), y, width, height);
     }
     if (!layers.length) this.words(context, y, height, this.waitingFor());
   }

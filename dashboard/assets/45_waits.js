@@ -124,13 +124,9 @@ Cascade.lanes.WaitLane = class WaitLane extends Cascade.lanes.RowsLane {
   /** Dots where what the rows say is not here yet, or was not read yet: no wait there is not known. */
   drawUnread(context, top, first, end, layers) {
     const { timeline } = this;
-    const { view, rowHeight, tokens, tiles } = timeline;
-    const stretches = tiles.uncovered(this.name, view.a, view.b);
+    const { rowHeight, tokens } = timeline;
+    const stretches = this.unread(layers);
     const [low, high] = [top + first * rowHeight, (end - first) * rowHeight];
-    // What was judged was read to its end.
-    if (layers.length && layers.every(({ tile }) => tile.source === "provisional" && Number.isFinite(tile.upto_ns))) {
-      stretches.push([Math.max(view.a, ...layers.map(({ tile }) => tile.upto_ns)), Math.min(view.b, view.t1)]);
-    }
     context.fillStyle = tokens.loading;
     for (const [from, to] of stretches) {
       const width = timeline.x(to) - timeline.x(from);

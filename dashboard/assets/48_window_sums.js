@@ -67,6 +67,7 @@ Cascade.WindowSums = class WindowSums {
       const answer = await source.window(Math.max(0, view.a), Math.max(1, view.b), { signal: abort.signal, group: view.group });
       this.exact = {
         key, place, t1, about: Boolean(answer.about), reading: answer.building || null, source: answer.source,
+        upto_ns: answer.waits_upto_ns,
         by_rank: new Map(answer.by_rank.map((row) => [row.rank, row])),
       };
       this.failed = "";
@@ -93,7 +94,7 @@ Cascade.WindowSums = class WindowSums {
       const isNow = this.exact.key === this.key() || view.b <= this.exact.t1;
       const name = `${lane}_s`;
       const value = (rank) => (this.exact.by_rank.get(rank) || {})[name] || 0;
-      const reading = this.exact.reading || pending;
+      const reading = this.exact.reading || pending || this.lag(this.exact.source, this.exact.upto_ns);
       return {
         exact: isNow && !this.exact.about && !reading, reading, provisional: this.exact.source === "provisional",
         values: rows.map((row) => row.ranks.reduce((sum, rank) => sum + value(rank), 0)),
@@ -107,9 +108,17 @@ Cascade.WindowSums = class WindowSums {
     if (missing > view.span * 0.05) return null;
     const sums = this.roughly(tile, layer);
     return {
-      exact: false, reading: tile.building || pending, provisional: tile.source === "provisional",
+      exact: false, reading: tile.building || pending || this.lag(tile.source, tile.upto_ns), provisional: tile.source === "provisional",
       values: rows.map((row) => row.ranks.reduce((sum, rank) => sum + (sums.get(rank) || 0), 0)),
     };
+  }
+
+  /** What is missing where the rows of the window were not read to its end; null where they were. */
+  lag(source, upto_ns) {
+    const { view, columns } = this.timeline;
+    if (source !== "provisional" || !Number.isFinite(upto_ns)) return null;
+    const isBehind = upto_ns < Math.min(view.b, view.t1) - view.span / columns;
+    return isBehind ? { share: 0, what: "reading the newest rows" } : null;
   }
 
   roughly(tile, layer) {

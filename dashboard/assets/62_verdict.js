@@ -126,7 +126,8 @@ Cascade.panels.verdict = (() => {
     const why = Cascade.unfinished.why(view);
     const mode = Object.hasOwn(Cascade.words, run.mode) ? Cascade.word(run.mode) : run.mode;
     return [
-      fact("Run", run.name || run.run_id, run.name && run.name !== run.run_id ? run.run_id : ""),
+      // The head of the page has its name; a report has no head.
+      offline && run.name ? fact("Run", run.name, run.name === run.run_id ? "" : run.run_id) : fact("Run", run.run_id),
       fact("Mode", el("span", {}, mode, run.policy ? el("small", { text: `policy ${run.policy}` }) : null)),
       fact(Cascade.word("took part", "Took part"), ui.party(story), "", story.missing.length ? why : ""),
       fact("Duration", format.duration(story.t1_ns), `${format.count(run.num_rows)} rows`, why),

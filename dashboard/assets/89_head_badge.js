@@ -5,7 +5,7 @@
 Cascade.headBadge = (() => {
   const EVERY_MS = 5000;
   // As dashboard/shell/head.py writes them.
-  const SAYS = { live: ["live", "live"], waiting: ["live", "live"], ended: ["ended", "none"], unclean: ["ended, not cleanly", "warn"] };
+  const SAYS = { live: ["live", "live"], waiting: ["waiting", "live"], ended: ["ended", "none"], unclean: ["ended, not cleanly", "warn"] };
 
   /** The badge, while it says live: of a run that has ended nothing changes any more. */
   const badge = () => document.querySelector(".cs-head .cs-badge.cs-live");
@@ -13,8 +13,9 @@ Cascade.headBadge = (() => {
   function say(state) {
     const node = badge();
     const [text, kind] = SAYS[state] || SAYS.live;
-    if (!node || kind === "live") return;
+    if (!node || node.textContent === text) return;
     node.textContent = text;
+    if (kind === "live") return;
     node.className = `cs-badge cs-${kind}`;
     node.title = "";
   }

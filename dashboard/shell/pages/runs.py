@@ -74,7 +74,7 @@ def _none() -> html.Div:
     )
     return notice(
         "This collector has no run yet. Start with:",
-        *([html.Code(command), html.Span(f"  {what}")] for what, command in commands),
+        *([html.Code(command), html.Span(f": {what}")] for what, command in commands),
         "URL is this page's address without /dash. A run appears here with its first row.",
     )
 
