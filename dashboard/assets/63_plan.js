@@ -96,11 +96,17 @@ Cascade.panels.plan = (() => {
     return seen;
   }
 
+  /** It folds itself once all of it was seen or the run is over, and does not touch what the reader opened or closed. */
   function plan(element, { view }) {
-    const { root, body, head, heading } = ui.panel("What will happen next", "plan");
+    const heading = el("h2", { text: "What will happen next", attrs: { id: "cascade-h-plan" } });
+    const left = el("span", { class: "cr-dim" });
+    const body = el("div", { class: "cr-body" });
+    const fold = el("details", { attrs: { open: true } }, el("summary", { class: "cr-head cr-plan-head" }, heading, left), body);
+    const root = el("section", { class: "cr-panel cr-plan-panel", attrs: { "aria-labelledby": "cascade-h-plan" } }, fold);
     const { keep, destroy } = ui.cleanup(root);
-    const left = el("span", { class: "cr-dim cr-push" });
-    head.append(left);
+    let folded = false; // once
+    let touched = false;
+    fold.querySelector("summary").addEventListener("click", () => { touched = true; });
 
     function draw() {
       const { story } = view;
@@ -108,7 +114,12 @@ Cascade.panels.plan = (() => {
       if (root.hidden) return;
       const seen = done(story);
       const next = seen.indexOf(null);
-      heading.textContent = ["ended", "unclean"].includes(story.run.state) ? "What was to happen" : "What will happen next";
+      const over = ["ended", "unclean"].includes(story.run.state);
+      if (!folded && !touched && (over || next < 0)) {
+        folded = true;
+        fold.open = false;
+      }
+      heading.textContent = over ? "What was to happen" : "What will happen next";
       left.textContent = `${seen.filter((at) => at !== null).length} of ${seen.length} seen`;
       replace(body, el("ol", { class: "cr-plan" }, story.plan.map((text, i) => el(
         "li",

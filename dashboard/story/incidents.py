@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dashboard.story.actor_names import ActorNames
 from dashboard.story.actors import Cast
 from dashboard.story.excursions import Excursion
 from dashboard.story.facts import Facts
@@ -202,15 +203,15 @@ def _gaps(seen: Seen) -> list[Incident]:
     for gap in seen.gaps:
         by_rank.setdefault(gap.rank, []).append(gap)
     found = []
+    names = ActorNames(seen.cast)
     for rank, those in by_rank.items():
         at, end = those[0].at_ns, those[-1].at_ns
-        said = gap_words(those[0])
+        whom = names(rank, those[0].incarnation)
+        said = gap_words(those[0], names)
         if len(those) > 1:
             known = sum(gap.num_events or 0 for gap in those)
-            said = (
-                f"{count(len(those), 'time')} events of rank {rank} are missing, {known:,} known."
-            )
-        title = f"Events of rank {rank} are missing"
+            said = f"{count(len(those), 'time')} events of {whom} are missing, {known:,} known."
+        title = f"Events of {whom} are missing"
         found.append(
             _incident(seen, "gap", str(rank), "warning", at, end, title, said, f"rank:{rank}")
         )
@@ -258,7 +259,7 @@ def _waits(seen: Seen) -> list[Incident]:
         rank, share = int(waits.chronic["rank"]), waits.chronic["share_of_steps"]
         caused = next((r["caused_s"] for r in waits.by_rank if r["rank"] == rank), 0.0)
         said = (
-            f"Rank {rank} made the others wait in {share:.0%} of the steps that had waits, "
+            f"Rank {rank} has the largest blame in {share:.0%} of the steps that had waits, "
             f"{seconds(caused)} in all, summed over ranks."
         )
         return [

@@ -10,6 +10,7 @@ from dashboard.story.excursions import Excursion
 from dashboard.story.facts import Facts
 from dashboard.story.losses import lost_count, lost_words
 from dashboard.story.model import Check, Regimes, VerdictPart
+from dashboard.story.reasons import but_so_far, detail_of, pending, reasons_of
 from dashboard.story.returns import back_words, returns_of
 from dashboard.story.violations import counts, in_order
 from dashboard.story.words import (
@@ -28,9 +29,6 @@ MAX_CAUSES = 4
 """Where STRONG was left for more reasons than these, only who was lost is told."""
 
 _CUT = "The run's end is missing: it was not closed cleanly."
-_OPEN_END = ("the run did not end cleanly", "the run ended right after the fall")
-"""How the analyzer begins a reason that a run has for as long as it goes on."""
-
 _NAMES = ("STRONG", "CAUSAL", "EVENTUAL")
 
 
@@ -48,7 +46,7 @@ def verdict_of(
         state=state,
         sentence=said,
         detail=_detail(facts, cast, report),
-        checks=[] if report is None else [_check(report, i) for i in range(len(report.checks))],
+        checks=[] if report is None else _checks(facts, report),
         num_violations=0 if report is None else len(report.violations) - num_inferred,
         num_inferred=num_inferred,
         judged_upto_ns=_upto(facts),
@@ -74,6 +72,8 @@ def _state(facts: Facts, report: Report | None) -> str:
         return "unknown" if facts.problem else "judging"
     if report.verdict == "violated":
         return "violated"
+    if report.verdict == "unknown" and facts.state == "live" and pending(report):
+        return "judging"  # it fell silent, and rows may still come
     return report.verdict if facts.is_whole else "judging"
 
 
@@ -92,31 +92,21 @@ def _none(facts: Facts) -> str:
 
 
 def _judging(facts: Facts, cast: Cast, regimes: Regimes, excursions: Sequence[Excursion]) -> str:
-    upto = _upto(facts)
-    if facts.state == "live":
+    upto, is_live = _upto(facts), facts.state == "live"
+    but = "" if facts.report is None else but_so_far(facts.report, is_live=is_live)
+    if is_live:
         said = _running(facts, cast, regimes)
         if facts.judged is None:
             return f"{said} Not judged yet."
         ago = "" if upto is None else f" up to {duration(facts.since(facts.t1_ns) - upto)} ago"
-        return f"{said} Judged{ago}: no promise broken so far{_but(facts)}."
+        return f"{said} Judged{ago}: no promise broken so far{but}."
     ends = _end_words(facts)
     if facts.judged is None:
         return sentence(
             f"being judged; until then nothing is known. {_tale(facts, excursions, ends)}"
         )
     at = "" if upto is None else f" up to {moment(upto)}"
-    return f"Being judged; no promise broken{at}{_but(facts)}. {_tale(facts, excursions, ends)}".strip()
-
-
-def _but(facts: Facts) -> str:
-    """What cannot be decided in a run that goes on, for other reasons than that it goes on."""
-    assert facts.report is not None
-    others = [(w, c) for w, c in _reasons(facts.report) if not w.startswith(_OPEN_END)]
-    if not others:
-        return ""
-    num = sum(len(codes) for _, codes in others)
-    why = plain(others[0][0], 300).rstrip(".")
-    return f", but {count(num, 'check')} cannot be answered: {why}"
+    return f"Being judged; no promise broken{at}{but}. {_tale(facts, excursions, ends)}".strip()
 
 
 def _ok(facts: Facts, cast: Cast, regimes: Regimes, excursions: Sequence[Excursion]) -> str:
@@ -144,26 +134,17 @@ def _violated(facts: Facts) -> str:
 def _unknown(facts: Facts) -> str:
     if facts.report is None:
         return sentence(f"cannot be decided: the analysis failed ({plain(facts.problem, 200)})")
-    reasons = _reasons(facts.report)
+    reasons = reasons_of(facts.report.checks)
     if not reasons:
         return "Cannot be decided: nothing in this run could be checked."
     why = reasons[0][0]
     more = len(reasons) - 1
-    rest = f" {count_word(more, 'more reason')} below." if more else ""
+    rest = f" {count_word(more, 'more reason')}: see what was checked." if more else ""
     num = sum(len(c) for _, c in reasons)
     return (
         f"Cannot be decided: {plain(why, 300).rstrip('.')}. {count_word(num, 'check')} could not be "
         f"answered; those that could found no promise broken.{rest}"
     )
-
-
-def _reasons(report: Report) -> list[tuple[str, list[str]]]:
-    """Why checks are unknown, with their codes; the reason that took most answers first."""
-    found: dict[str, list[str]] = {}
-    for check in report.checks:
-        if check.verdict == "unknown":
-            found.setdefault(check.reason or "no reason was given", []).append(check.code)
-    return sorted(found.items(), key=lambda item: -len(item[1]))
 
 
 def _tale(facts: Facts, excursions: Sequence[Excursion], ends: str) -> str:
@@ -255,22 +236,24 @@ def _detail(facts: Facts, cast: Cast, report: Report | None) -> list[str]:
     if cast.missing:
         found.append(f"No rows came from {who(cast.missing)}.")
     if report is not None:
-        for why, codes in _reasons(report):
-            found.append(f"{sentence(plain(why, 300))} [{' '.join(codes)}]")
-        absent = [c.code for c in report.checks if c.verdict == "not_checked"]
-        if absent:
-            found.append(f"{count_word(len(absent), 'check')} not made: {' '.join(absent)}.")
+        is_live = facts.state == "live"
+        found += detail_of(report, is_whole=facts.is_whole, is_live=is_live)
         found += [sentence(plain(line, 300)) for line in report.not_supplied]
     return list(dict.fromkeys(found))[:MAX_DETAIL]
 
 
-def _check(report: Report, index: int) -> Check:
-    check = report.checks[index]
-    return Check(
-        code=check.code,
-        name=check.name,
-        verdict=check.verdict,
-        num_checked=check.num_checked,
-        num_violations=check.num_violations,
-        reason=plain(check.reason, 300) or None,
-    )
+def _checks(facts: Facts, report: Report) -> list[Check]:
+    is_live = facts.state == "live"
+    later = set() if facts.is_whole and not is_live else {c.code for c in pending(report)}
+    return [
+        Check(
+            code=check.code,
+            name=check.name,
+            verdict=check.verdict,
+            num_checked=check.num_checked,
+            num_violations=check.num_violations,
+            reason=plain(check.reason, 300) or None,
+            is_pending=check.code in later,
+        )
+        for check in report.checks
+    ]

@@ -59,4 +59,4 @@ def _sentence(waits: WaitSummary, cast: Cast) -> str:
             f"{said} For {seconds(top.caused_s)} of it they waited for rank {top.rank}, "
             f"which {how}."
         )
-    return f"{said} Rank {top.rank} caused {seconds(top.caused_s)} of it."
+    return f"{said} Rank {top.rank} has the largest blame, {seconds(top.caused_s)} of it."
