@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from dashboard.story.causes import fault_words
+from dashboard.story.causes import cause_words
 from dashboard.story.facts import Facts
 from dashboard.story.losses import LOST, lost_words, stopped_actors
 from dashboard.story.model import Debt, Walk
@@ -84,7 +84,7 @@ class Excursion:
     @property
     def cause(self) -> str:
         """``rank 2 died``, or what the fault says."""
-        return lost_words(self.died, self.stopped) or fault_words(self.walks[0].fault, self.subject)
+        return lost_words(self.died, self.stopped) or cause_words(self.walks[0].fault, self.subject)
 
     def words(self) -> str:
         """All of it in one sentence."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.story.causes import fault_words, signal_words
+from dashboard.story.causes import cause_words
+from dashboard.story.fault_words import signal_words
 from tests.dashboard.story.kit import story_of, trace_of
 from tests.story import Story, Teller
 
@@ -20,18 +21,12 @@ from tests.story import Story, Teller
     ],
 )
 def test_a_fault_in_words(fault, rank, said):
-    assert fault_words(fault, rank) == said
+    assert cause_words(fault, rank) == said
 
 
 @pytest.mark.parametrize(
     ("signal", "value", "unit", "said"),
     [
-        ("dead", -9.0, "exit status", "ended by SIGKILL"),
-        ("dead", 3.0, "exit status", "ended with exit code 3"),
-        ("dead", -1e300, "exit status", "ended with exit code -1e+300"),
-        ("dead", float("inf"), None, "ended with exit code inf"),
-        ("dead", None, "exit status", "ended"),
-        ("calm_rounds", 5.0, "steps", "5 calm steps"),
         ("late", 44.12, "ms", "late by 44.1 ms"),
         ("own_signal", 2.0, None, "own signal 2"),
         ("own_signal", None, "ms", "own signal"),

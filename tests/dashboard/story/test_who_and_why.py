@@ -54,6 +54,8 @@ def test_who_took_part():
         ("GPU_FAIL_STOP", "dead", -9.0, "exit status", "rank 2 died (SIGKILL): GPU_FAIL_STOP"),
         ("GPU_FAIL_STOP", "dead", 3.0, "exit status", "rank 2 died (exit status 3): GPU_FAIL_STOP"),
         ("GPU_FAIL_STOP", "dead", -999.0, None, "rank 2 died (exit status -999): GPU_FAIL_STOP"),
+        ("GPU_FAIL_STOP", "dead", -1e300, None, "rank 2 died (exit status -1e+300): GPU_FAIL_STOP"),
+        ("GPU_FAIL_STOP", "dead", float("inf"), None, "rank 2 died (exit status inf): GPU_FAIL_STOP"),
         ("GPU_FAIL_STOP", "dead", None, None, "rank 2 died: GPU_FAIL_STOP"),
         ("GPU_FAIL_STOP", "unreachable", 5.5, "s", "rank 2 was not reached for 5.5 s: GPU_FAIL_STOP"),
         ("STABLE_SYNC", "calm_rounds", 5.0, "steps",
