@@ -25,6 +25,7 @@ from cascade_runtime.agent.config import JobConfig, save_config
 from cascade_runtime.agent.fencing import process_state
 from cascade_runtime.agent.journal import Journal, Memory
 from cascade_runtime.agent.master_port import reserved_port
+from cascade_runtime.agent.outcome import Outcome, outcome_of
 from cascade_runtime.agent.rank_process import describe_status
 from cascade_runtime.agent.run_folder import CONFIG, ZYGOTE, held, make_run_folder
 from cascade_runtime.agent.shipping.settings import check_collector, deadline_s, token
@@ -35,16 +36,6 @@ _PR_SET_CHILD_SUBREAPER = 36
 _MAX_RESTARTS = 10
 STOPPED_AGENT_S = 1.0
 """An agent that is stopped for so long is ended, to be started again from its journal."""
-
-
-class Outcome(msgspec.Struct, frozen=True):
-    """How a job ended: exit status by rank (None: never started), and whether it formed at all."""
-
-    formed: bool
-    finished: list[int]
-    """Ranks that left the job cleanly."""
-    statuses: dict[int, int]
-    exit_code: int
 
 
 def make_config(
@@ -251,36 +242,10 @@ class Launcher:
                 os.kill(child.pid, number)
 
     def _outcome(self) -> Outcome:
-        finished: set[int] = set()
-        statuses: dict[int, int] = {}
-        formed = False
-        for index in range(self.config.num_hosts):
-            memory = read_memory(self.config, index)
-            formed = formed or bool(memory.views)
-            statuses.update({a.rank: status for a, status in memory.exited})
-            for view in memory.views:
-                if view.member_reason == "finished":
-                    finished.update(a.rank for a in view.departed)
-        code = _exit_code(finished, statuses)
-        if self._stopped_by and not finished:
-            code = 128 + self._stopped_by
-        if self._given_up:
-            code = code or 70
-        else:
+        outcome = outcome_of(self.config, self._stopped_by, given_up=self._given_up)
+        if not self._given_up:
             shutil.rmtree(self.config.run_dir, ignore_errors=True)
-        return Outcome(formed, sorted(finished), statuses, code)
-
-
-def _exit_code(finished: set[int], statuses: dict[int, int]) -> int:
-    """The script's: of the ranks that finished; when none did, of the first that failed."""
-    judged = [s for r, s in sorted(statuses.items()) if r in finished] or [
-        s for _, s in sorted(statuses.items())
-    ]
-    codes = [s for s in judged if s > 0]
-    if codes:  # before signals, which may be our own SIGTERM to the rest of a job that never formed
-        return codes[0]
-    signals = [s for s in judged if s < 0]
-    return 128 - signals[0] if signals else 0
+        return outcome
 
 
 class Zygote:

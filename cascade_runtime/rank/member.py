@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 from cascade_runtime.agent.control_log import comm_id_of
 from cascade_runtime.agent.protocol import (
-    LOST,
     Acked,
     Ballot,
     DebtInfo,
@@ -23,6 +22,7 @@ from cascade_runtime.agent.protocol import (
     Settle,
     View,
 )
+from cascade_runtime.agent.reconcile import owed_by
 from cascade_runtime.progress import BACKWARD, HALTED, ProgressWord
 from cascade_runtime.rank.guard import guarded
 from cascade_runtime.rank.link import AgentLink
@@ -338,7 +338,7 @@ class Member:
             self.membership_row()
         self._discard(view.voided)
         if self.actor in view.members:
-            self._open_debts(before, view)
+            self._open_debts(view)
             if view.regime > before.regime and self.strong:
                 self._fold()
         for callback in self.on_transition if self.actor in view.members else ():
@@ -391,46 +391,31 @@ class Member:
 
     # ---- debts -----------------------------------------------------------------------------------
 
-    def _open_debts(self, before: View, view: View) -> None:
+    def _open_debts(self, view: View) -> None:
         """What this walk relaxed, opened by the lowest member."""
-        if self.actor != min(view.members):
-            return
-        lost = view.departed if view.member_reason in LOST else []
-        given_up = [r for r in (Regime.STRONG, Regime.CAUSAL) if view.regime < r <= before.regime]
-        debts = [
-            DebtInfo(
-                debt_id=f"{view.epoch}/{relaxed.value.lower()}",
-                relaxed=relaxed,
-                new_epoch=view.epoch,
-                object=None,
-                in_flight=view.in_flight,
-                voided=bool(view.voided),
-            )
-            for relaxed in given_up
-        ]
-        for gone in lost if given_up else []:
-            self._recorder.row(
-                Objects, object=f"data/{gone.rank}", kind="shard", update_kind="assign"
-            )
-            debts.append(
-                DebtInfo(
-                    debt_id=f"{view.epoch}/data/{gone}",
-                    relaxed=given_up[0],
-                    new_epoch=view.epoch,
-                    object=f"data/{gone.rank}",
-                )
-            )
+        if self.actor == min(view.members):
+            self._open(owed_by(view))
+
+    def _open(self, debts: list[DebtInfo]) -> None:
         for debt in debts:
+            if debt.debt_id in self.open_debts or debt.debt_id in self._closed:
+                continue  # ordered again, because the note below was lost with an agent
+            if debt.object is not None:
+                self._recorder.row(Objects, object=debt.object, kind="shard", update_kind="assign")
             self._debt_row("opened", debt, clock=self.frontier.dots())
+            self.open_debts[debt.debt_id] = debt
         if debts:
-            self.open_debts.update({d.debt_id: d for d in debts})
             self._link.send(DebtNote(self.actor, opened=debts))
 
     def settle(self, order: Settle) -> None:
-        """Close debts: settled where all members agree by digest, written off where not."""
+        """Close debts: settled where all members agree by digest, written off where not.
+
+        Before that, open those that nobody has opened.
+        """
+        self._open(order.unopened)
         for debt in order.debts:
             if debt.debt_id in self._closed:
-                continue  # ordered again, because the note below was lost with an agent
+                continue
             self._closed.append(debt.debt_id)
             if debt.object is not None and debt.object.startswith("data/"):
                 # The dead rank's unread range: nobody reads it again in this job.
@@ -448,7 +433,8 @@ class Member:
             else:
                 self._debt_row("written_off", debt)
             self.open_debts.pop(debt.debt_id, None)
-        self._link.send(DebtNote(self.actor, closed=[d.debt_id for d in order.debts]))
+        if order.debts:
+            self._link.send(DebtNote(self.actor, closed=[d.debt_id for d in order.debts]))
 
     def _debt_row(self, action: str, debt: DebtInfo, **fields: object) -> None:
         self._recorder.row(

@@ -94,14 +94,15 @@ class Session:
                 where="attach",
                 hint="attach before registering the hook, or train without cascade",
             )
-        if dist.get_world_size(model.process_group) != config.num_ranks:
+        rank = int(os.environ["RANK"])
+        if dist.get_world_size(model.process_group) != config.world_size_of(rank):
             raise NotSupported(
                 f"the model spans {dist.get_world_size(model.process_group)} of the job's "
-                f"{config.num_ranks} ranks",
+                f"{config.world_size_of(rank)} ranks",
                 where="attach",
                 hint="this release covers models replicated over all ranks",
             )
-        actor = Actor(int(os.environ["RANK"]), int(os.environ.get("CASCADE_INCARNATION", "0")))
+        actor = Actor(rank, int(os.environ.get("CASCADE_INCARNATION", "0")))
         objects = ModelObjects(model.module, optimizer, with_buffers=mode == "enforce")
         recorder = Recorder(Path(config.trace_dir) / "spool", config.run_id, actor)
         agent = int(os.environ["CASCADE_AGENT"])

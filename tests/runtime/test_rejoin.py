@@ -27,7 +27,7 @@ def problems(
     job: FinishedJob, steps: int = STEPS, recipe: str = "sgd", lost: tuple[int, ...] = ()
 ) -> list[str]:
     """What is wrong with a job in which every rank but the ``lost`` ones has finished."""
-    ranks = [r for r in range(len(job.outcome.statuses)) if r not in lost]
+    ranks = [r for r in sorted(job.outcome.statuses) if r not in lost]
     if job.outcome.finished != ranks or job.outcome.exit_code:
         return [f"{job.outcome}"]
     wrong = []
