@@ -20,6 +20,9 @@ from cascade_runtime.vocabulary.regime import Regime
 ORDER_AGAIN_S = 1.0
 """An order to settle that has not been carried out is given again after this."""
 
+OPEN_PATIENCE_S = 5.0
+"""So long the job is held where it is for debts to be opened that their opener did not live to open."""
+
 
 class Judge:
     """Pending fault events and what they, the leaving ranks and the debts ask for."""
@@ -36,6 +39,7 @@ class Judge:
         self._installed_at = 0.0
         self._told_unequal = False
         self._observed: list[Trigger] = []
+        self._unopened_since: float | None = None
         self._ordered: dict[tuple[str, str], float] = {}
 
     def install(self, view: View, log: Sequence[View], now: float) -> None:
@@ -101,8 +105,8 @@ class Judge:
         assert self._view is not None
         if self.deaths or any(t.fault is None for t in self.triggers):
             return True, None
-        if self.reconciler.unopened(self._log) is not None:
-            return False, None  # nothing may pass for settled before it is on record
+        if self._holds_for_debts(now):
+            return False, None
         if self.leaving & set(self._view.members):
             return self._leave(now)
         if any(_continuing(t) for t in self.triggers):
@@ -117,6 +121,15 @@ class Judge:
         opener, debts = found
         due = self._due(now, "open", debts)
         return SettleOrder(opener, Settle([], equal=False, unopened=due)) if due else None
+
+    def _holds_for_debts(self, now: float) -> bool:
+        """Nothing may pass for settled before it is on record; but nobody waits for that for ever."""
+        if self.reconciler.unopened(self._log) is None:
+            self._unopened_since = None
+            return False
+        if self._unopened_since is None:
+            self._unopened_since = now
+        return now - self._unopened_since < OPEN_PATIENCE_S
 
     def wants_last_view(self) -> bool:
         """Observe mode walks only once, when everybody alive has finished."""

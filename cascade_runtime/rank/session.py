@@ -109,9 +109,6 @@ class Session:
         _first_rows(recorder, config, agent, objects)
         link = AgentLink(config.socket_path(agent), actor, ControlLog(recorder))
         progress = ProgressWord(config.progress_path(actor))
-        view = _first_view(link)
-        steps = StepRing(config.steps_path(actor))
-        member = Member(actor, view, objects, recorder, link, progress, steps)
 
         def leave(why: str) -> None:
             leave_behind(f"rank {actor} {why}", config.exit_path(actor), recorder.close)
@@ -119,6 +116,14 @@ class Session:
         def on_fenced() -> None:
             leave(f"was stopped for {progress.stopped_s:.1f} s")
 
+        def look_at_fence() -> None:
+            if progress.fenced:
+                on_fenced()
+
+        link.on_pump = look_at_fence  # a newcomer may be fenced before it hears of a view
+        view = _first_view(link)
+        steps = StepRing(config.steps_path(actor))
+        member = Member(actor, view, objects, recorder, link, progress, steps)
         member.on_fenced, member.on_left_behind = on_fenced, leave
         stepper: StepReducer | StepObserver
         if mode == "observe":

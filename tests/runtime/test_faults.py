@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.runtime import behind
+from tests.runtime import behind, last_word
 from tests.runtime import faults as do
 from tests.runtime.checks import last_step_before, problems
 from tests.runtime.faults import Faults, Running, Strike
@@ -117,6 +117,26 @@ def test_survivors_go_on(jobs: JobRunner, capfd: pytest.CaptureFixture[str], nam
     assert "Traceback" not in told
     if "stopped" in name and "killed" not in name and "walk" not in name:
         assert "died" not in told
+
+
+@pytest.mark.parametrize("hosts", [1, 3])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+def test_debts_of_a_fall_are_opened_although_its_author_never_commits_it(
+    jobs: JobRunner, hosts: int, how: int
+) -> None:
+    job = jobs.run(
+        "--steps", "40", "--dtype", "float64", script=last_word.__file__,
+        env={"LAST_WORD_RANK": "0", "LAST_WORD_SIGNAL": str(int(how))}, ranks=4, hosts=hosts,
+        faults=Faults(struck(do.after_step(1, AT, "waiting"), do.kill(3))),
+    )  # fmt: skip
+    assert problems(job, 40, [1, 2]) == []
+    falls = {
+        r["new_epoch"]
+        for r in job.rows("transitions")
+        if r["phase"] == "committed" and r["fault"] == "GPU_FAIL_STOP"
+    }
+    opened = {(r["new_epoch"], r["relaxed"]) for r in job.rows("debt") if r["action"] == "opened"}
+    assert sorted(opened) == list(zip(sorted(falls), ("STRONG", "CAUSAL"), strict=True))
 
 
 def test_what_the_trace_and_a_thawed_rank_say(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cascade_runtime.agent.judge import ORDER_AGAIN_S, Judge
+from cascade_runtime.agent.judge import OPEN_PATIENCE_S, ORDER_AGAIN_S, Judge
 from cascade_runtime.agent.protocol import DebtInfo, DebtNote, Reconciled, Round, Trigger, View
 from cascade_runtime.agent.reconcile import Reconciler
 from cascade_runtime.agent.rows import AgentRows
@@ -336,7 +336,8 @@ def test_nothing_goes_on_before_debts_of_a_lost_opener_are_on_record():
     assert agent.judge.wants_opened(NOW) is None, "once is enough for a while"
     assert agent.judge.wants_opened(NOW + ORDER_AGAIN_S) == order
     assert agent.judge.wants_walk(NOW) == (False, None)
+    agent.judge.leaving = set(actors(1))
+    assert agent.judge.wants_walk(NOW + OPEN_PATIENCE_S) == (True, None), "held up for ever"
     agent.reconciler.on_debt(DebtNote(Actor(1), opened=order.settle.unopened))
     assert agent.judge.wants_opened(NOW + 9) is None
-    agent.judge.leaving = set(actors(1))
     assert agent.judge.wants_walk(NOW + 9) == (True, None)
