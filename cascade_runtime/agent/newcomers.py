@@ -148,6 +148,11 @@ class Newcomers:
             return f"{rank} is the number of a host agent in the trace; new ranks begin at {first}"
         if host.config.host_of(rank) != host.index:
             return f"rank {rank} belongs to host {host.config.host_of(rank)}, not to {host.index}"
+        following = first + host.index
+        while following in host.ranks:
+            following += host.config.num_hosts
+        if rank != following:  # LOCAL_RANK counts on without gaps
+            return f"the next new rank of host {host.index} is {following}"
         why = self._too_late()
         if why is None and not self._begin(Actor(rank)):
             why = "the job is being stopped"

@@ -110,7 +110,7 @@ def test_who_cannot_be_added(jobs: JobRunner) -> None:
     said: dict[int, str] = {}
 
     def ask(job: Running) -> None:
-        for rank in (1, 3, 4, 4, -1):
+        for rank in (1, 3, 6, 4, 4, -1):
             try:
                 add_rank(job.config, rank)
             except BadUsage as error:
@@ -118,10 +118,11 @@ def test_who_cannot_be_added(jobs: JobRunner) -> None:
 
     job = run(jobs, ask)
     assert job.outcome.finished == [0, 1, 2, 4]
-    assert sorted(said) == [-1, 1, 3, 4]
+    assert sorted(said) == [-1, 1, 3, 4, 6]
     assert "rank 1 exists already" in said[1]
     assert "3 is the number of a host agent in the trace; new ranks begin at 4" in said[3]
     assert "rank 4 exists already" in said[4]
+    assert "the next new rank of host 0 is 4" in said[6]
     assert "-1 is no rank" in said[-1]
 
 
