@@ -72,9 +72,9 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True):
         return list(range(low, high))
 
     def host_of(self, rank: int) -> int:
-        """The virtual host a rank runs on; new ranks go to the hosts in turn."""
-        if rank >= self.first_new_rank:
-            return (rank - self.first_new_rank) % self.num_hosts
+        """The virtual host a rank (or an agent) runs on; new ranks go to the hosts in turn."""
+        if rank >= self.num_ranks:
+            return (rank - self.num_ranks) % self.num_hosts
         return next(i for i in range(self.num_hosts) if rank in self.ranks_of(i))
 
     def host_name(self, index: int) -> str:
