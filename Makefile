@@ -62,6 +62,7 @@ endif
 samples: setup ## Make sample_traces/ anew from real runs
 	@echo "samples: running every scenario and keeping its trace in sample_traces/"
 	@$(BIN)/python tools/make_samples.py
+	@$(BIN)/python tools/make_broken_samples.py
 
 wheel: setup ## Build the wheel into dist/ and check what is in it
 	@echo "wheel: building into dist/"

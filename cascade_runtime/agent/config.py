@@ -113,6 +113,14 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True):
         """Where the launcher notes that it ended agent ``index`` because it was stopped."""
         return Path(self.run_dir) / f"agent-{index}.stopped"
 
+    def stop_path(self) -> Path:
+        """Where the launcher notes the signal by which the whole job is ended early."""
+        return Path(self.run_dir) / "stop"
+
+    def running_path(self, actor: Actor) -> Path:
+        """There once the rank's script runs: from then on signals are the script's to handle."""
+        return Path(self.run_dir) / f"running-{actor.rank}-{actor.incarnation}"
+
     def progress_path(self, actor: Actor) -> Path:
         """The rank's progress word."""
         return Path(self.run_dir) / f"progress-{actor.rank}-{actor.incarnation}"

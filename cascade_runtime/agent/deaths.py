@@ -48,6 +48,9 @@ class Deaths:
         self._host.certified.add(actor)
         self._host.journal.append("exited", (actor, status))
         self._host.post.connections.pop(actor, None)
+        if self._host.stopped_by:
+            self._host.tick()  # all end together, and nobody died of anything
+            return
         if not self._host.walker.log:
             self._on_early_exit(actor, status)
         elif actor in self._host.walker.view.members:

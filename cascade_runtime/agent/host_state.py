@@ -83,6 +83,8 @@ class HostState:
         """Local ranks whose end (or fence) is in the journal."""
         self.stopping = False
         """The job is being stopped as a whole."""
+        self.stopped_by = 0
+        """The signal by which somebody ended the whole job early; 0 while nobody has."""
         self.finished = asyncio.Event()
         """Nothing is left to do for this agent."""
         self.perform: Callable[[], None] = _unset

@@ -6,6 +6,7 @@ import msgspec
 
 from cascade_runtime.agent.config import JobConfig
 from cascade_runtime.agent.journal import Journal
+from cascade_runtime.agent.stopping import EXIT_BASE, last_step
 
 AGENTS_GAVE_UP = 70
 
@@ -18,6 +19,10 @@ class Outcome(msgspec.Struct, frozen=True):
     """Ranks that left the job cleanly."""
     statuses: dict[int, int]
     exit_code: int
+    stopped_by: int = 0
+    """The signal by which somebody ended it before any rank had finished; 0 when nobody did."""
+    last_step: int = 0
+    """The last step that was decided."""
 
 
 def outcome_of(config: JobConfig, stopped_by: int = 0, *, given_up: bool = False) -> Outcome:
@@ -39,11 +44,12 @@ def outcome_of(config: JobConfig, stopped_by: int = 0, *, given_up: bool = False
             if view.member_reason == "finished":
                 finished.update(a.rank for a in view.departed)
     code = exit_code_of(finished, statuses)
-    if stopped_by and not finished:
-        code = 128 + stopped_by
+    stopped_by = stopped_by if not finished else 0
+    if stopped_by:
+        code = EXIT_BASE + stopped_by
     if given_up:
         code = code or AGENTS_GAVE_UP
-    return Outcome(formed, sorted(finished), statuses, code)
+    return Outcome(formed, sorted(finished), statuses, code, stopped_by, last_step(config))
 
 
 def exit_code_of(finished: set[int], statuses: dict[int, int]) -> int:

@@ -59,6 +59,8 @@ class Session:
         self._objects = objects
         self._pid = os.getpid()
         self._finished = False
+        self.stop_note: Path | None = None
+        """There once somebody has ended the whole job early."""
         self.joined_at: int | None = None
         """Decided steps when this rank joined a running job; None for those of its beginning."""
         self.asked_for_step = False
@@ -141,6 +143,7 @@ class Session:
             link.on_pump = on_pump
             look_when_continued(member.check_fence)
         session = cls(member, stepper, recorder, link, objects)
+        session.stop_note = config.stop_path()
         if isinstance(stepper, StepReducer):
             state = TrainingState(
                 model.module, optimizer, lambda: schedulers_of(optimizer), objects
@@ -196,6 +199,11 @@ class Session:
         if self._finished or os.getpid() != self._pid:
             return
         self._finished = True
+        if self.stop_note is not None and self.stop_note.exists():
+            # Nobody answers a LEAVE any more. The script took the signal itself, and ends in its way.
+            self._recorder.close()
+            self._link.close()
+            return
         try:
             self.stepper.leave()
         except AgentLost:

@@ -170,7 +170,7 @@ Cascade.panels.verdict = (() => {
       const waiting = story.run.state === "waiting";
       // The sentence is announced when it changes, not at each refresh.
       const said = `${story.verdict.state}|${story.verdict.sentence}|${waiting}`;
-      if (said !== told) replace(top, waiting ? waitingLine() : line(story), badges);
+      if (said !== told) replace(top, waiting ? waitingLine(story) : line(story), badges);
       told = said;
       badgeAgain();
       list.hidden = waiting;
@@ -183,7 +183,14 @@ Cascade.panels.verdict = (() => {
       }
     }
 
-    function waitingLine() {
+    function waitingLine(story) {
+      // A run that says what will happen is a demo's: its job is on its way.
+      if (story.plan.length) {
+        return [
+          ui.icon("ring", "dim"),
+          el("span", { class: "cr-verdict-text", text: "Waiting for the demo's first row: its ranks are being started, which takes some seconds." }),
+        ];
+      }
       return [
         ui.icon("ring", "dim"),
         el("span", { class: "cr-verdict-text" }, "Waiting for the first row. Send a job with ",

@@ -145,14 +145,23 @@ def test_what_is_missing_is_called_missing(visit, tmp_path):
         v.close()
 
 
-def test_a_run_without_a_row_says_what_it_waits_for(visit, collector):
+@pytest.mark.parametrize(
+    ("run_id", "plan", "said"),
+    [
+        ("waits", None, "Waiting for the first row. Send a job with cascade run"),
+        ("demo-waits", ["It begins."], "Waiting for the demo's first row"),
+    ],
+)
+def test_a_run_without_a_row_says_what_it_waits_for(visit, collector, run_id, plan, said):
     with open_trace(resolve_trace("kill-one")) as source:
-        meta = msgspec.structs.replace(running(source.meta), run_id="waits", story=["It begins."])
+        meta = msgspec.structs.replace(running(source.meta), run_id=run_id, story=plan)
     announce(collector.url, meta)
     v = visit(collector.url)
-    page = v.open("/dash/run/waits", ".cr-plan")
-    v.until_text(".cr-verdict-line", "Waiting for the first row. Send a job with")
-    assert "It begins." in v.text(".cr-plan")
+    page = v.open(f"/dash/run/{run_id}", ".cr-verdict-line")
+    told = v.until_text(".cr-verdict-line", said)
+    if plan:
+        assert "It begins." in v.text(".cr-plan")
+        assert "cascade run" not in told
     assert serious(page) == []
 
 

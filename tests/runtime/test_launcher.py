@@ -16,14 +16,10 @@ from hypothesis import strategies as st
 
 from cascade_runtime.agent.config import JobConfig, read_config, save_config
 from cascade_runtime.agent.journal import Journal
-from cascade_runtime.agent.launcher import (
-    Launcher,
-    Zygote,
-    make_config,
-    rank_pids,
-)
+from cascade_runtime.agent.launcher import Launcher, make_config, rank_pids
 from cascade_runtime.agent.outcome import exit_code_of
 from cascade_runtime.agent.protocol import Facts
+from cascade_runtime.agent.zygote_process import Zygote
 from cascade_runtime.vocabulary.errors import BadUsage
 from cascade_runtime.vocabulary.identity import Actor
 from tests.agent.facts import actors, view
