@@ -96,7 +96,7 @@ class Deaths:
         self._host.say(f"rank {actor} died ({how})")
         # Told before the walker knows: it may propose at once, and a proposal names its evidence.
         self._host.post.broadcast(
-            Trigger(FaultEvent.GPU_FAIL_STOP, actor, [evidence], f"rank {actor} died ({how})")
+            Trigger(FaultEvent.GPU_FAIL_STOP, actor, [evidence], f"rank {actor} died ({how})", True)
         )
         self._host.walker.on_death(actor, facts)
 
@@ -109,7 +109,8 @@ class Deaths:
             if actor in self._host.walker.view.members:
                 evidence = memory.evidence.get(actor) or self._host.rows.dead(actor, None)
                 reason = f"rank {actor} {'stopped' if facts.stopped else 'died'}"
-                self._host.judge.add(Trigger(FaultEvent.GPU_FAIL_STOP, actor, [evidence], reason))
+                told = Trigger(FaultEvent.GPU_FAIL_STOP, actor, [evidence], reason, certified=True)
+                self._host.judge.add(told)
             self._host.walker.on_death(actor, facts)
         certified = {actor for actor, _ in memory.dead}
         for actor, status in memory.exited:

@@ -22,7 +22,7 @@ from cascade_runtime.agent.protocol import (
     unpack_frame,
 )
 from cascade_runtime.agent.trace_file import write_trace_end
-from cascade_runtime.agent.walk import (
+from cascade_runtime.agent.walk_effects import (
     AskLocal,
     DrainLocal,
     Effect,

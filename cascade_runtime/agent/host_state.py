@@ -62,7 +62,7 @@ class HostState:
         self.walker.restore(
             memory.views, memory.promised, memory.accepted, memory.num_starts, memory.walking
         )
-        self.reconciler = Reconciler(memory.debts.values())
+        self.reconciler = Reconciler(memory.debts.values(), memory.closed_debts)
         self.rows = AgentRows(self.recorder)
         self.judge = Judge(load_policy(config.policy), self.rows, self.reconciler)
         self.post = Post(config, index, self.control)

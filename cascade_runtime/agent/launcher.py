@@ -25,10 +25,11 @@ from cascade_runtime.agent.config import JobConfig, save_config
 from cascade_runtime.agent.fencing import process_state
 from cascade_runtime.agent.journal import Journal, Memory
 from cascade_runtime.agent.master_port import reserved_port
+from cascade_runtime.agent.outcome import Outcome, outcome_of
 from cascade_runtime.agent.rank_process import describe_status
-from cascade_runtime.agent.run_folder import CONFIG, ZYGOTE, held, make_run_folder
+from cascade_runtime.agent.run_folder import CONFIG, held, make_run_folder
 from cascade_runtime.agent.shipping.settings import check_collector, deadline_s, token
-from cascade_runtime.agent.stopping import EXIT_BASE, kill_ranks, last_step, note_stop
+from cascade_runtime.agent.stopping import kill_ranks, note_stop
 from cascade_runtime.vocabulary.errors import BadUsage
 from cascade_runtime.vocabulary.identity import Actor
 
@@ -38,20 +39,6 @@ STOPPED_AGENT_S = 1.0
 """An agent that is stopped for so long is ended, to be started again from its journal."""
 TOLD_WAIT_S = 3.0
 """Ranks that take longer than this to end are told of."""
-
-
-class Outcome(msgspec.Struct, frozen=True):
-    """How a job ended: exit status by rank (None: never started), and whether it formed at all."""
-
-    formed: bool
-    finished: list[int]
-    """Ranks that left the job cleanly."""
-    statuses: dict[int, int]
-    exit_code: int
-    stopped_by: int = 0
-    """The signal by which somebody ended it before any rank had finished; 0 when nobody did."""
-    last_step: int = 0
-    """The last step that was decided."""
 
 
 def make_config(
@@ -278,81 +265,10 @@ class Launcher:
         patience.start()
 
     def _outcome(self) -> Outcome:
-        finished: set[int] = set()
-        statuses: dict[int, int] = {}
-        formed = False
-        for index in range(self.config.num_hosts):
-            memory = read_memory(self.config, index)
-            formed = formed or bool(memory.views)
-            statuses.update({a.rank: status for a, status in memory.exited})
-            for view in memory.views:
-                if view.member_reason == "finished":
-                    finished.update(a.rank for a in view.departed)
-        code = _exit_code(finished, statuses)
-        stopped_by = self._stopped_by if not finished else 0
-        if stopped_by:
-            code = EXIT_BASE + stopped_by
-        step = last_step(self.config)
-        if self._given_up:
-            code = code or 70
-        else:
+        outcome = outcome_of(self.config, self._stopped_by, given_up=self._given_up)
+        if not self._given_up:
             shutil.rmtree(self.config.run_dir, ignore_errors=True)
-        return Outcome(formed, sorted(finished), statuses, code, stopped_by, step)
-
-
-def _exit_code(finished: set[int], statuses: dict[int, int]) -> int:
-    """The script's: of the ranks that finished; when none did, of the first that failed."""
-    judged = [s for r, s in sorted(statuses.items()) if r in finished] or [
-        s for _, s in sorted(statuses.items())
-    ]
-    codes = [s for s in judged if s > 0]
-    if codes:  # before signals, which may be our own SIGTERM to the rest of a job that never formed
-        return codes[0]
-    signals = [s for s in judged if s < 0]
-    return 128 - signals[0] if signals else 0
-
-
-class Zygote:
-    """A zygote process for the life of this context; give ``path`` to ``make_config``."""
-
-    def __init__(self) -> None:
-        self.path = make_run_folder() / ZYGOTE
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def __enter__(self) -> Zygote:
-        """Start it and wait until it has imported torch.
-
-        It and its ranks are a session of their own: Ctrl-C reaches ranks through their agents.
-        """
-        command = [sys.executable, "-m", "cascade_runtime.zygote", str(self.path)]
-        try:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
-            )
-            assert self._process.stdout is not None
-            line = self._process.stdout.readline()
-        except BaseException:  # Ctrl-C: nobody waits until torch is imported
-            if self._process is not None:  # else it ends with us
-                self._process.kill()
-            self.__exit__()
-            raise
-        if line != b"ready\n":
-            self.__exit__()
-            raise BadUsage(
-                f"torch could not be imported (exit code {self._process.returncode})",
-                where=sys.executable,
-                hint="install it with: pip install 'cascade-timelines[demo]'",
-            )
-        return self
-
-    def __exit__(self, *ignored: object) -> None:
-        """Stop it."""
-        if self._process is not None:
-            for pipe in (self._process.stdin, self._process.stdout):
-                if pipe is not None:
-                    pipe.close()
-            self._process.wait()
-        shutil.rmtree(self.path.parent, ignore_errors=True)
+        return outcome
 
 
 def read_memory(config: JobConfig, index: int) -> Memory:

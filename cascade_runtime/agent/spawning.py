@@ -37,6 +37,9 @@ class Spawning:
                 process = spawner.spawn(Actor(rank))
                 self._host.journal.append("spawned", (process.actor, process.pid))
             self._host.ranks[rank] = process
+        for rank in memory.spawned.keys() - self._host.ranks.keys():  # added while the job ran
+            self._host.ranks[rank] = spawner.adopt(*memory.spawned[rank])
+            self._host.shipper.take_in(rank)
         exited = dict(memory.exited)
         for process in self._host.ranks.values():
             actor = process.actor
@@ -48,12 +51,13 @@ class Spawning:
                 process.status = exited.get(actor, -signal.SIGKILL)
 
     def start_newcomer(self, actor: Actor) -> RankProcess | None:
-        """Start a lost rank's script again, to join the job; None when the job is being ended."""
+        """Start the script to join the job as it runs; None when the job is being ended."""
         if self._host.stopping or self._host.finished.is_set() or self._on_exit is None:
             return None
         process = self._spawner.spawn(actor)
         self._host.journal.append("spawned", (process.actor, process.pid))
         self._host.ranks[actor.rank] = process
+        self._host.shipper.take_in(actor.rank)
         process.watch(self._on_exit)
         return process
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from cascade_runtime.agent.protocol import LOST, DebtInfo, DebtNote, Settle, View
+from cascade_runtime.agent.protocol import DebtInfo, DebtNote, Settle, View
+from cascade_runtime.agent.reconcile import owed_by
 from cascade_runtime.rank.link import AgentLink
 from cascade_runtime.recorder import Recorder
 from cascade_runtime.vocabulary.events import Debt, Objects
 from cascade_runtime.vocabulary.identity import Actor, Clock
-from cascade_runtime.vocabulary.regime import Regime
 
 
 class Debts:
@@ -21,46 +21,31 @@ class Debts:
         """Opened here and not closed, by id."""
         self._closed: list[str] = []
 
-    def open(self, before: View, view: View, frontier: Clock) -> None:
-        """What this walk relaxed, if it is on this member to say so."""
-        if self._actor != min(view.members):
-            return
-        lost = view.departed if view.member_reason in LOST else []
-        given_up = [r for r in (Regime.STRONG, Regime.CAUSAL) if view.regime < r <= before.regime]
-        debts = [
-            DebtInfo(
-                debt_id=f"{view.epoch}/{relaxed.value.lower()}",
-                relaxed=relaxed,
-                new_epoch=view.epoch,
-                object=None,
-                in_flight=view.in_flight,
-                voided=bool(view.voided),
-            )
-            for relaxed in given_up
-        ]
-        for gone in lost if given_up else []:
-            self._recorder.row(
-                Objects, object=f"data/{gone.rank}", kind="shard", update_kind="assign"
-            )
-            debts.append(
-                DebtInfo(
-                    debt_id=f"{view.epoch}/data/{gone}",
-                    relaxed=given_up[0],
-                    new_epoch=view.epoch,
-                    object=f"data/{gone.rank}",
-                )
-            )
+    def open(self, view: View, frontier: Clock) -> None:
+        """What this walk relaxed, if it is on this member, the lowest, to say so."""
+        if self._actor == min(view.members):
+            self._open(owed_by(view), frontier)
+
+    def _open(self, debts: list[DebtInfo], frontier: Clock) -> None:
         for debt in debts:
+            if debt.debt_id in self.standing or debt.debt_id in self._closed:
+                continue  # ordered again, because the note below was lost with an agent
+            if debt.object is not None:
+                self._recorder.row(Objects, object=debt.object, kind="shard", update_kind="assign")
             self._row("opened", debt, clock=frontier.dots())
+            self.standing[debt.debt_id] = debt
         if debts:
-            self.standing.update({d.debt_id: d for d in debts})
             self._link.send(DebtNote(self._actor, opened=debts))
 
     def settle(self, order: Settle, frontier: Clock) -> None:
-        """Close debts: settled where all members agree by digest, written off where not."""
+        """Close debts: settled where all members agree by digest, written off where not.
+
+        Before that, open those that nobody has opened.
+        """
+        self._open(order.unopened, frontier)
         for debt in order.debts:
             if debt.debt_id in self._closed:
-                continue  # ordered again, because the note below was lost with an agent
+                continue
             self._closed.append(debt.debt_id)
             if debt.object is not None and debt.object.startswith("data/"):
                 # The dead rank's unread range: nobody reads it again in this job.
@@ -78,7 +63,8 @@ class Debts:
             else:
                 self._row("written_off", debt)
             self.standing.pop(debt.debt_id, None)
-        self._link.send(DebtNote(self._actor, closed=[d.debt_id for d in order.debts]))
+        if order.debts:
+            self._link.send(DebtNote(self._actor, closed=[d.debt_id for d in order.debts]))
 
     def tell_again(self) -> None:
         """The agent was away and may have missed it."""

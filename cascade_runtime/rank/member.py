@@ -269,7 +269,7 @@ class Member:
             self.membership_row()
         self._discard(view.voided)
         if self.actor in view.members:
-            self._debts.open(before, view, self.frontier)
+            self._debts.open(view, self.frontier)
             if view.regime > before.regime and self.strong:
                 self._fold()
         for callback in self.on_transition if self.actor in view.members else ():

@@ -100,14 +100,15 @@ class Session:
                 where="attach",
                 hint="leave the hook out, or train without cascade",
             )
-        if dist.get_world_size(model.process_group) != config.num_ranks:
+        rank = int(os.environ["RANK"])
+        if dist.get_world_size(model.process_group) != config.world_size_of(rank):
             raise NotSupported(
                 f"the model spans {dist.get_world_size(model.process_group)} of the job's "
-                f"{config.num_ranks} ranks",
+                f"{config.world_size_of(rank)} ranks",
                 where="attach",
                 hint="this release covers models replicated over all ranks",
             )
-        actor = Actor(int(os.environ["RANK"]), int(os.environ.get("CASCADE_INCARNATION", "0")))
+        actor = Actor(rank, int(os.environ.get("CASCADE_INCARNATION", "0")))
         with_buffers = mode == "enforce" and model.broadcast_buffers
         objects = ModelObjects(model.module, optimizer, with_buffers=with_buffers)
         recorder = Recorder(Path(config.trace_dir) / "spool", config.run_id, actor)
@@ -115,9 +116,6 @@ class Session:
         _first_rows(recorder, config, agent, objects)
         link = AgentLink(config.socket_path(agent), actor, ControlLog(recorder))
         progress = ProgressWord(config.progress_path(actor))
-        view = _first_view(link)
-        steps = StepRing(config.steps_path(actor))
-        member = Member(actor, view, objects, recorder, link, progress, steps)
 
         def leave(why: str) -> None:
             leave_behind(f"rank {actor} {why}", config.exit_path(actor), recorder.close)
@@ -125,6 +123,14 @@ class Session:
         def on_fenced() -> None:
             leave(f"was stopped for {progress.stopped_s:.1f} s")
 
+        def look_at_fence() -> None:
+            if progress.fenced:
+                on_fenced()
+
+        link.on_pump = look_at_fence  # a newcomer may be fenced before it hears of a view
+        view = _first_view(link)
+        steps = StepRing(config.steps_path(actor))
+        member = Member(actor, view, objects, recorder, link, progress, steps)
         member.on_fenced, member.on_left_behind = on_fenced, leave
         stepper: StepReducer | StepObserver
         if mode == "observe":

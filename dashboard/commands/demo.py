@@ -19,7 +19,7 @@ from dashboard.commands.analyze import print_report
 
 if TYPE_CHECKING:
     from cascade_runtime.agent.config import JobConfig
-    from cascade_runtime.agent.launcher import Outcome
+    from cascade_runtime.agent.outcome import Outcome
     from cascade_runtime.vocabulary.report import Report
     from dashboard.demo.scenarios import Scenario
 
@@ -107,7 +107,8 @@ def _run(args: argparse.Namespace, scenario: Scenario, config: JobConfig, out: P
 
 def _play(args: argparse.Namespace, scenario: Scenario, config: JobConfig) -> tuple[Outcome, int]:
     """Run the job; what the demo ends with where it did not become the scenario, else 0."""
-    from cascade_runtime.agent.launcher import Launcher, Zygote
+    from cascade_runtime.agent.launcher import Launcher
+    from cascade_runtime.agent.zygote_process import Zygote
     from dashboard.demo.injector import Injector
 
     _say("importing torch once for all ranks ...")

@@ -576,6 +576,26 @@ def test_the_next_lowest_settles_what_a_dead_opener_opened():
     assert (row["action"], row["debt_id"]) == ("settled", "1/strong")
 
 
+def test_what_a_lost_opener_left_unopened_is_opened_on_order():
+    fake = Fake(rank=1)
+    owed = [
+        DebtInfo(debt_id="1/strong", relaxed=S, new_epoch=1, object=None),
+        DebtInfo(debt_id="1/data/0", relaxed=S, new_epoch=1, object="data/0"),
+    ]
+    fake.walk(1, 2, regime=S, epoch=2)
+    fake.recorder.rows.clear()
+    fake.link.sent.clear()
+    for _ in range(2):
+        fake.member.settle(Settle([], equal=False, unopened=owed))
+    rows = fake.recorder.of("debt")
+    assert [(r["action"], r["debt_id"], r["new_epoch"]) for r in rows] == [
+        ("opened", "1/strong", 1), ("opened", "1/data/0", 1),
+    ]  # fmt: skip
+    assert [r["object"] for r in fake.recorder.of("objects")] == ["data/0"]
+    assert fake.link.sent == [DebtNote(Actor(1), opened=owed)] * 2
+    assert opened(fake) == owed
+
+
 # ---- an agent that was away -----------------------------------------------------------------------
 
 

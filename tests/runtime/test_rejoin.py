@@ -36,7 +36,7 @@ def problems(
 ) -> list[str]:
     """What is wrong with a job in which every rank but the ``lost`` ones has finished."""
     train = reference or (lambda had: train_reference(had, 7, recipe))
-    ranks = [r for r in range(len(job.outcome.statuses)) if r not in lost]
+    ranks = [r for r in sorted(job.outcome.statuses) if r not in lost]
     if job.outcome.finished != ranks or job.outcome.exit_code:
         return [f"{job.outcome}"]
     wrong = []
