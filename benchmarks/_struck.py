@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from cascade_runtime.agent.config import JobConfig
-from cascade_runtime.agent.launcher import Launcher, Outcome, make_config, rank_pids
+from cascade_runtime.agent.launcher import Launcher, make_config, rank_pids
+from cascade_runtime.agent.outcome import Outcome
 from cascade_runtime.progress import read_progress
 from cascade_runtime.vocabulary.identity import Actor
 from collector.trace.trace_folder import open_trace

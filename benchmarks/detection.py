@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks import _harness, _struck
 from benchmarks._stats import percentile
-from cascade_runtime.agent.launcher import Zygote
+from cascade_runtime.agent.zygote_process import Zygote
 
 LIMITS_MS = {"SIGKILL": 50.0, "SIGSTOP": 150.0, "host lost": 400.0}
 TARGET = "p95 at most 50 ms (SIGKILL), 150 ms (SIGSTOP), 400 ms (host lost); no false suspicion"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks import _harness, _struck, _torchft
 from benchmarks._stats import percentile
-from cascade_runtime.agent.launcher import Zygote
+from cascade_runtime.agent.zygote_process import Zygote
 
 LIMIT_MS = 250.0
 SHARE = 0.2

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import runpy
+import signal
 import sys
 import threading
 import traceback
@@ -38,7 +39,7 @@ def watch_constructors() -> None:
             job.attach(self, optimizer_of(self))
             # The hook that begins a step was not there yet when this forward began.
             if (session := job.attached()) is not None:
-                session.begin_forward()
+                session.before_forward(self)
         return ddp_forward(self, *args, **kwargs)
 
     DistributedDataParallel.forward = attach_then_forward  # type: ignore[method-assign]
@@ -52,6 +53,8 @@ def main() -> int:
     code = 0
     try:
         watch_constructors()
+        _take_interrupts()
+        _note("running", "")
         runpy.run_path(script, run_name="__main__")
         job.finish()
     except SystemExit as stop:
@@ -59,13 +62,31 @@ def main() -> int:
         if code == 0:
             job.finish()
     except CascadeError as error:
+        if _interrupts:
+            return 128 + signal.SIGINT
         code = error.exit_code
         if isinstance(error, AgentLost) or not _note("refusal", str(error)):
             sys.stderr.write(f"cascade: {error}\n")
-    except BaseException:
+    except BaseException as error:
+        if _interrupts or isinstance(error, KeyboardInterrupt):
+            return 128 + signal.SIGINT  # whoever ended the job knows why: no traceback a rank
         traceback.print_exc()
         code = 1
     return code
+
+
+_interrupts: list[int] = []
+"""SIGINTs that no handler of the script's took."""
+
+
+def _take_interrupts() -> None:
+    """Ctrl-C: KeyboardInterrupt as ever, and what follows from it in torch is known to be from it."""
+
+    def interrupt(number: int, frame: object) -> None:
+        _interrupts.append(number)
+        signal.default_int_handler(number, frame)  # type: ignore[arg-type]
+
+    signal.signal(signal.SIGINT, interrupt)
 
 
 def _exit_code(value: Any) -> int:

@@ -7,6 +7,7 @@ is the ranks' parent and tells each agent the exit status of what it asked for.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import selectors
 import signal
@@ -19,6 +20,8 @@ import msgspec
 
 from cascade_runtime.agent.run_folder import held
 from cascade_runtime.agent.zygote_client import Exited, Spawned, SpawnRequest
+
+_PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
@@ -37,7 +40,9 @@ def main() -> None:
 
 
 def _listen(path: Path) -> None:
+    _die_with_parent(signal.SIGTERM)  # nobody waits until torch is imported
     _preload()
+    _die_with_parent(0)  # from here on stdin tells of its end, and there is a socket to remove
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(str(path))
     listener.listen(16)
@@ -72,6 +77,10 @@ def _listen(path: Path) -> None:
                 selector.unregister(key.fileobj)
                 clients.remove(key.fileobj)
                 key.fileobj.close()
+
+
+def _die_with_parent(number: int) -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
 def _preload() -> None:

@@ -9,6 +9,7 @@ from cascade_runtime.agent.inbox import Inbox
 from cascade_runtime.agent.links import read_frames
 from cascade_runtime.agent.newcomers import Newcomers
 from cascade_runtime.agent.protocol import (
+    AddRank,
     AgentHello,
     Attached,
     Beat,
@@ -20,6 +21,7 @@ from cascade_runtime.agent.protocol import (
     Leave,
     Lifeline,
     Put,
+    RankAdded,
     Round,
     Waits,
     Welcome,
@@ -54,6 +56,9 @@ class Connections:
                         lifeline = body.actor
                         self._host.hosts.lifeline(lifeline, is_open=True)
                         continue
+                    elif isinstance(body, AddRank):
+                        writer.write(pack_frame(RankAdded(self._newcomers.add(body.rank))))
+                        break
                     elif isinstance(body, AgentHello):
                         who, agent = body.actor, body.index
                         self._on_agent_hello(body)

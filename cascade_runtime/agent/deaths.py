@@ -48,14 +48,17 @@ class Deaths:
         self._host.certified.add(actor)
         self._host.journal.append("exited", (actor, status))
         self._host.post.connections.pop(actor, None)
+        if self._host.stopped_by:
+            self._host.tick()  # all end together, and nobody died of anything
+            return
         if not self._host.walker.log:
             self._on_early_exit(actor, status)
         elif actor in self._host.walker.view.members:
-            self._host.refusals.note(actor)
+            refused = self._host.refusals.note_lost(actor)
             if status == 0 and actor in self._host.judge.leaving:
                 self._note_left(actor)
             else:
-                self._certify(actor, status)
+                self._certify(actor, status, refused)
                 self._newcomers.after_end(actor)
         elif actor in self._newcomers:
             self._newcomers.on_exit(actor, status)
@@ -81,19 +84,19 @@ class Deaths:
         self._host.journal.append("dead", (actor, facts))
         self._host.walker.on_death(actor, facts)
 
-    def _certify(self, actor: Actor, status: int) -> None:
+    def _certify(self, actor: Actor, status: int, refused: bool = False) -> None:
         """The death of a member, seen by the kernel of its own host."""
         decided, issued = read_standing(self._host.config.progress_path(actor))
         facts = Facts(decided=decided, issued=issued, dead=True)
         self._host.journal.append("dead", (actor, facts))
-        how = describe_status(status)
+        how = f"{'refused, ' if refused else ''}{describe_status(status)}"
         evidence = self._host.rows.dead(actor, status)
         self._host.journal.append("evidence", (actor, evidence))
         self._host.rendezvous.give_up()
         self._host.say(f"rank {actor} died ({how})")
         # Told before the walker knows: it may propose at once, and a proposal names its evidence.
         self._host.post.broadcast(
-            Trigger(FaultEvent.GPU_FAIL_STOP, actor, [evidence], f"rank {actor} died ({how})")
+            Trigger(FaultEvent.GPU_FAIL_STOP, actor, [evidence], f"rank {actor} died ({how})", True)
         )
         self._host.walker.on_death(actor, facts)
 
@@ -106,7 +109,8 @@ class Deaths:
             if actor in self._host.walker.view.members:
                 evidence = memory.evidence.get(actor) or self._host.rows.dead(actor, None)
                 reason = f"rank {actor} {'stopped' if facts.stopped else 'died'}"
-                self._host.judge.add(Trigger(FaultEvent.GPU_FAIL_STOP, actor, [evidence], reason))
+                told = Trigger(FaultEvent.GPU_FAIL_STOP, actor, [evidence], reason, certified=True)
+                self._host.judge.add(told)
             self._host.walker.on_death(actor, facts)
         certified = {actor for actor, _ in memory.dead}
         for actor, status in memory.exited:

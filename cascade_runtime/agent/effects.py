@@ -22,7 +22,7 @@ from cascade_runtime.agent.protocol import (
     unpack_frame,
 )
 from cascade_runtime.agent.trace_file import write_trace_end
-from cascade_runtime.agent.walk import (
+from cascade_runtime.agent.walk_effects import (
     AskLocal,
     DrainLocal,
     Effect,
@@ -105,6 +105,13 @@ class Effects:
             if self._host.config.host_of(lowest.rank) == self._host.index:
                 write_trace_end(self._host.config, time.time_ns())
                 self._host.shipper.run_ended()
+
+    def note_early_end(self) -> None:
+        """Somebody ended the job: trace.json says when, and that it was before its end."""
+        view = self._host.walker.view if self._host.walker.log else None
+        if self._host.stopped_by and self._host.index == 0 and view is not None and view.members:
+            write_trace_end(self._host.config, time.time_ns(), clean=False)
+            self._host.shipper.run_ended()
 
     def _announce(self, view: View) -> None:
         members = ", ".join(str(m) for m in view.members)

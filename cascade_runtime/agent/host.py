@@ -64,7 +64,7 @@ class HostAgent:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(_end_at_once)
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._spawning.stop)
+            loop.add_signal_handler(number, self._spawning.on_signal)
         if self._host.walker.log:
             self._host.recorder.set_view(self._host.walker.epoch, self._host.walker.view.regime)
         self._host.rows.introduce(self._host.config, self._host.index)
@@ -183,6 +183,7 @@ class HostAgent:
             await peer.close()
         self._host.recorder.close()
         self._host.journal.close()
+        self._effects.note_early_end()
         self._host.shipper.finish()  # last: nobody needs the loop any more
 
 

@@ -62,7 +62,7 @@ class HostState:
         self.walker.restore(
             memory.views, memory.promised, memory.accepted, memory.num_starts, memory.walking
         )
-        self.reconciler = Reconciler(memory.debts.values())
+        self.reconciler = Reconciler(memory.debts.values(), memory.closed_debts)
         self.rows = AgentRows(self.recorder)
         self.judge = Judge(load_policy(config.policy), self.rows, self.reconciler)
         self.post = Post(config, index, self.control)
@@ -83,6 +83,8 @@ class HostState:
         """Local ranks whose end (or fence) is in the journal."""
         self.stopping = False
         """The job is being stopped as a whole."""
+        self.stopped_by = 0
+        """The signal by which somebody ended the whole job early; 0 while nobody has."""
         self.finished = asyncio.Event()
         """Nothing is left to do for this agent."""
         self.perform: Callable[[], None] = _unset

@@ -13,8 +13,7 @@ from typing import Any
 
 import msgspec
 
-from cascade_runtime.agent.protocol import Ballot, DebtInfo, Facts, View
-from cascade_runtime.agent.walk import NO_BALLOT
+from cascade_runtime.agent.protocol import NO_BALLOT, Ballot, DebtInfo, Facts, View
 from cascade_runtime.vocabulary import spool_format
 from cascade_runtime.vocabulary.identity import Actor, EventRef
 
@@ -35,6 +34,8 @@ class Memory(msgspec.Struct):
     """Dead rank -> the first row that was written of its death."""
     exited: list[tuple[Actor, int]] = []
     debts: dict[str, DebtInfo] = {}
+    """Open ones."""
+    closed_debts: set[str] = set()
 
 
 class Journal:
@@ -111,3 +112,4 @@ def _apply(memory: Memory, payload: bytes) -> None:
             memory.debts[debt.debt_id] = debt
         case "debt_closed":
             memory.debts.pop(value, None)
+            memory.closed_debts.add(value)

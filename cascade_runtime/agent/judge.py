@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cascade_runtime.agent.plan import judged
-from cascade_runtime.agent.protocol import Settle, Trigger, View
+from cascade_runtime.agent.protocol import DebtInfo, Settle, SettleOrder, Trigger, View
 from cascade_runtime.agent.reconcile import Reconciler
 from cascade_runtime.agent.rows import AgentRows
 from cascade_runtime.vocabulary.fault import RECOVERIES, FaultEvent
@@ -19,6 +19,9 @@ from cascade_runtime.vocabulary.regime import Regime
 
 ORDER_AGAIN_S = 1.0
 """An order to settle that has not been carried out is given again after this."""
+
+OPEN_PATIENCE_S = 5.0
+"""So long the job is held where it is for debts to be opened that their opener did not live to open."""
 
 
 class Judge:
@@ -36,7 +39,8 @@ class Judge:
         self._installed_at = 0.0
         self._told_unequal = False
         self._observed: list[Trigger] = []
-        self._ordered: dict[str, float] = {}
+        self._unopened_since: float | None = None
+        self._ordered: dict[tuple[str, str], float] = {}
 
     def install(self, view: View, log: Sequence[View], now: float) -> None:
         """A view was committed at ``now`` (seconds): what it answers is pending no more."""
@@ -101,11 +105,31 @@ class Judge:
         assert self._view is not None
         if self.deaths or any(t.fault is None for t in self.triggers):
             return True, None
+        if self._holds_for_debts(now):
+            return False, None
         if self.leaving & set(self._view.members):
             return self._leave(now)
         if any(_continuing(t) for t in self.triggers):
             return now - self._installed_at >= self.policy.walk.min_interval_ms / 1000, None
         return self._move(now)
+
+    def wants_opened(self, now: float) -> SettleOrder | None:
+        """Debts that a member is to open, since whoever should have was lost (enforce mode)."""
+        found = self.reconciler.unopened(self._log)
+        if found is None or self.deaths:
+            return None
+        opener, debts = found
+        due = self._due(now, "open", debts)
+        return SettleOrder(opener, Settle([], equal=False, unopened=due)) if due else None
+
+    def _holds_for_debts(self, now: float) -> bool:
+        """Nothing may pass for settled before it is on record; but nobody waits for that for ever."""
+        if self.reconciler.unopened(self._log) is None:
+            self._unopened_since = None
+            return False
+        if self._unopened_since is None:
+            self._unopened_since = now
+        return now - self._unopened_since < OPEN_PATIENCE_S
 
     def wants_last_view(self) -> bool:
         """Observe mode walks only once, when everybody alive has finished."""
@@ -177,14 +201,18 @@ class Judge:
 
     def _settle(self, now: float, equal: bool, everything: bool = False) -> Settle | None:
         """Debts to close now; each is ordered again only when the order was not carried out."""
+        due = self._due(now, "close", self.reconciler.due(everything))
+        return Settle(due, equal) if due else None
+
+    def _due(self, now: float, what: str, debts: list[DebtInfo]) -> list[DebtInfo]:
         never = -ORDER_AGAIN_S
         due = [
             debt
-            for debt in self.reconciler.due(everything)
-            if now - self._ordered.get(debt.debt_id, never) >= ORDER_AGAIN_S
+            for debt in debts
+            if now - self._ordered.get((what, debt.debt_id), never) >= ORDER_AGAIN_S
         ]
-        self._ordered.update((debt.debt_id, now) for debt in due)
-        return Settle(due, equal) if due else None
+        self._ordered.update(((what, debt.debt_id), now) for debt in due)
+        return due
 
 
 def _continuing(trigger: Trigger) -> bool:

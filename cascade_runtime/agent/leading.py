@@ -70,6 +70,8 @@ class Leading:
         if self._host.config.mode == "observe":
             self._host.judge.observe()
             return self._host.judge.wants_last_view()
+        if (order := self._host.judge.wants_opened(now)) is not None:
+            self._host.post.send(self._host.config.host_of(order.actor.rank), order)
         wanted, settle = self._host.judge.wants_walk(now)
         if settle is not None:
             opener = min(self._host.walker.view.members)

@@ -62,14 +62,15 @@ class Newcomers:
             actor = process.actor
             if actor in host.walker.view.members:
                 continue
-            if process.status is None and actor.incarnation and actor not in host.certified:
+            coming = host.config.comes_later(actor) and actor not in host.certified
+            if process.status is None and coming:
                 self._local[actor] = process
             elif process.status not in (None, 0) and actor in lost:
                 self.after_end(actor)
 
     def on_exit(self, actor: Actor, status: int) -> None:
         """A newcomer ended before it was a member; a view that lets it in may be proposed already."""
-        self._host.refusals.note(actor)
+        self._host.refusals.note_lost(actor)
         if status != 0:
             how = describe_status(status)
             self._host.say(f"rank {actor} ended before it had joined ({how})")
@@ -114,18 +115,50 @@ class Newcomers:
         asyncio.get_running_loop().call_later(delay, self._start, coming)
 
     def _start(self, actor: Actor) -> None:
-        why = None
-        if not self._host.walker.view.members:
-            why = "the job is over"
-        elif self._host.judge.leaving & set(self._host.walker.view.members):
-            why = "the job is ending"
-        if why is not None:
+        if (why := self._too_late()) is not None:
             self._host.say(f"rank {actor.rank} is not started again: {why}")
             return
         self._host.say(f"starting rank {actor.rank} again, as {actor}")
+        self._begin(actor)
+
+    def _begin(self, actor: Actor) -> bool:
         process = self._start_process(actor)
         if process is not None:
             self._local[actor] = process
+        return process is not None
+
+    def _too_late(self) -> str | None:
+        if not self._host.walker.view.members:
+            return "the job is over"
+        if self._host.judge.leaving & set(self._host.walker.view.members):
+            return "the job is ending"
+        return None
+
+    def add(self, rank: int) -> str | None:
+        """Start the script as a rank that never was; why not, or None when it was started."""
+        host = self._host
+        first = host.config.first_new_rank
+        if host.config.mode != "enforce":
+            return "the job is only observed, so nobody can join it"
+        if not host.walker.log:
+            return "the job has not begun yet: its ranks are still attaching"
+        if rank < host.config.num_ranks or rank in host.ranks:
+            return f"rank {rank} exists already"
+        if rank < first:
+            return f"{rank} is the number of a host agent in the trace; new ranks begin at {first}"
+        if host.config.host_of(rank) != host.index:
+            return f"rank {rank} belongs to host {host.config.host_of(rank)}, not to {host.index}"
+        following = first + host.index
+        while following in host.ranks:
+            following += host.config.num_hosts
+        if rank != following:  # LOCAL_RANK counts on without gaps
+            return f"the next new rank of host {host.index} is {following}"
+        why = self._too_late()
+        if why is None and not self._begin(Actor(rank)):
+            why = "the job is being stopped"
+        if why is None:
+            host.say(f"starting rank {rank}, which joins the job")
+        return why
 
     # ---- messages --------------------------------------------------------------------------------
 
@@ -198,7 +231,7 @@ class Newcomers:
         evidence = self._host.rows.dead(actor, None)
         self._host.journal.append("evidence", (actor, evidence))
         reason = f"rank {actor} died as it joined"
-        told = Trigger(FaultEvent.GPU_FAIL_STOP, actor, [evidence], reason)
+        told = Trigger(FaultEvent.GPU_FAIL_STOP, actor, [evidence], reason, certified=True)
         self._host.post.broadcast(told)
 
     def _end_all(self) -> None:

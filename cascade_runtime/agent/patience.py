@@ -5,7 +5,7 @@ Pure; the clock is passed in. Nobody should have to guess why a job hangs.
 
 from __future__ import annotations
 
-from cascade_runtime.agent.walk import Waiting
+from cascade_runtime.agent.walk_proposer import Waiting
 
 FIRST_S = 2.0
 """An agent that is started again is back within this, most of the time."""

@@ -61,8 +61,9 @@ def plan_next(
     ``facts`` holds every member of ``current`` that answered, certified deaths among them; a member
     that is not in it did not answer in time and counts as lost. A death goes before a leaving, a
     leaving before a change of regime, that before a joining. ``newcomers`` stand in this epoch by the
-    log of a member; who is at the cut joins, who is a step behind is waited for. When nothing needs to change any more, the same view is given
-    again under the next epoch: members have halted and only a commit lets them go on.
+    log of a member; who is at the cut joins, who is a step behind is waited for. When nothing needs
+    to change any more, the same view is given again under the next epoch: members have halted and
+    only a commit lets them go on.
     """
     # Who said LEAVE and then ended has left; nobody died.
     dead = [
@@ -104,7 +105,9 @@ def plan_next(
         return Plan(view, None, None)
     answered: list[EventRef] = []
     for trigger in triggers:
-        if trigger.fault is None:
+        # A member that answered and has ended since: the facts are older, and the death is judged by
+        # the view that removes it.
+        if trigger.fault is None or (trigger.certified and trigger.subject in alive):
             continue
         decision = policy.decide(current.regime, trigger.fault, debts)
         if not decision.changed and trigger.fault is FaultEvent.GPU_FAIL_STOP:

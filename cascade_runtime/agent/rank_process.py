@@ -18,12 +18,14 @@ from cascade_runtime.vocabulary.identity import Actor
 def rank_environment(config: JobConfig, index: int, actor: Actor) -> dict[str, str]:
     """The variables of torchrun and ours, over the launcher's own environment."""
     local = config.ranks_of(index)
+    if actor.rank not in local:  # new ones count on
+        local += range(config.first_new_rank + index, actor.rank + 1, config.num_hosts)
     env = dict(os.environ) | config.env
     env.setdefault("OMP_NUM_THREADS", "1")
     env.update(
         RANK=str(actor.rank),
         LOCAL_RANK=str(local.index(actor.rank)),
-        WORLD_SIZE=str(config.num_ranks),
+        WORLD_SIZE=str(config.world_size_of(actor.rank)),
         LOCAL_WORLD_SIZE=str(len(local)),
         GROUP_RANK=str(index),
         MASTER_ADDR="127.0.0.1",
@@ -32,7 +34,7 @@ def rank_environment(config: JobConfig, index: int, actor: Actor) -> dict[str, s
         CASCADE_AGENT=str(index),
         CASCADE_INCARNATION=str(actor.incarnation),
     )
-    if actor.incarnation:
+    if config.comes_later(actor):
         env["CASCADE_JOIN"] = "1"
     return env
 

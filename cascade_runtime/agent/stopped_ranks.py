@@ -97,7 +97,8 @@ class StoppedRanks:
         self._host.rendezvous.give_up()
         self._host.say(f"{verdict.why}: fenced, the others go on without it")
         reason = f"rank {actor} stopped"
-        self._host.post.broadcast(Trigger(FaultEvent.GPU_FAIL_STOP, actor, [evidence], reason))
+        told = Trigger(FaultEvent.GPU_FAIL_STOP, actor, [evidence], reason, certified=True)
+        self._host.post.broadcast(told)
         self._host.walker.on_death(actor, facts)
         self._host.perform()
         self._host.tick()

@@ -54,12 +54,12 @@ def write_trace_start(config: JobConfig, policy: Policy, with_gpus: bool = False
     _write(Path(config.trace_dir), trace_start(config, policy, with_gpus))
 
 
-def write_trace_end(config: JobConfig, ended_ns: int) -> None:
-    """Mark a clean end."""
+def write_trace_end(config: JobConfig, ended_ns: int, *, clean: bool = True) -> None:
+    """Mark the end: a clean one, or that somebody ended the job early."""
     path = Path(config.trace_dir) / "trace.json"
     meta = parse_trace_meta(path.read_bytes(), str(path))
     meta.ended_ns = ended_ns
-    meta.clean_end = True
+    meta.clean_end = clean
     _write(Path(config.trace_dir), meta)
 
 

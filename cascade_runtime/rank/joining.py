@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import time
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from cascade_runtime.agent.protocol import (
     Commit,
@@ -22,17 +22,16 @@ from cascade_runtime.agent.protocol import (
     View,
     Welcome,
 )
-from cascade_runtime.progress import STARTING
+from cascade_runtime.rank.bucket_map import Layout
 from cascade_runtime.rank.link import AgentLink, AgentLost, wait_readable
 from cascade_runtime.rank.member import Member
 from cascade_runtime.rank.receiver import Heard, Receiver
-from cascade_runtime.rank.snapshot import TrainingState, Tree
+from cascade_runtime.rank.snapshot import TrainingState
+from cascade_runtime.rank.taken_state import TakenState, Unlike
 from cascade_runtime.rank.zombie import end_newcomer
 from cascade_runtime.recorder import Recorder
 from cascade_runtime.vocabulary.errors import NotSupported
-from cascade_runtime.vocabulary.events import Checkpoints
-from cascade_runtime.vocabulary.identity import Actor, Clock, Dot
-from cascade_runtime.vocabulary.regime import Regime
+from cascade_runtime.vocabulary.identity import Actor
 
 ASK_AGAIN_S = 5.0
 """When no source has come so long after it was asked for, another one is asked."""
@@ -44,10 +43,6 @@ STATES = 16
 """A message may be so many times as large as the model: optimizer state, and room for what is new."""
 
 ROOM_BYTES = 64 << 20
-
-
-class _Unlike(Exception):
-    """The state does not equal the source's."""
 
 
 class Newcomer:
@@ -73,6 +68,8 @@ class Newcomer:
         self._link = link
         self._recorder = recorder
         self._state = state
+        self._trained = state.trained
+        self._taken = TakenState(member, state, recorder)
         self._address = address
         self._exit_note = exit_note
         self._receiver = Receiver(address, STATES * state.num_bytes + ROOM_BYTES)
@@ -80,18 +77,22 @@ class Newcomer:
         """Number of the connection whose snapshot was taken; 0 when there is none."""
         self._serving: Actor | None = None
         """Who is connected, with or without a snapshot."""
-        self._source: Actor | None = None
-        self._epoch = -1
-        """Of the state that was taken, as its source said."""
-        self._num_entries = 0
         self._num_snapshots = 0
         self._num_asked = 0
         self._ask_at = 0.0
         self._told: Level | None = None
         self._acknowledged: View | None = None
         """If this view is committed, the state is right, whatever became of its source since."""
-        self.layout: list[list[str]] = []
+
+    @property
+    def layout(self) -> Layout:
         """The members' buckets, by names of parameters."""
+        return self._taken.layout
+
+    @property
+    def has_frozen_or_thawed(self) -> bool:
+        """Other parameters are trained now than when this was made."""
+        return self._state.trained != self._trained
 
     def join(self) -> View:
         """Until a view with this newcomer is committed: that view."""
@@ -123,16 +124,17 @@ class Newcomer:
 
     def _ask(self) -> None:
         now = time.monotonic()
-        if self._source is None and now >= self._ask_at:
+        if self._taken.source is None and now >= self._ask_at:
             self._link.send(Joining(self._member.actor, str(self._address), self._num_asked))
             self._num_asked += 1
             self._ask_at = now + ASK_AGAIN_S
 
     def _tell_level(self) -> None:
         """Tell the agent how far this newcomer is, when there is nothing left to replay."""
-        if self._source is None or not self._num_entries or not self._receiver.is_idle:
+        taken = self._taken
+        if not taken.is_whole or not self._receiver.is_idle:
             return
-        level = Level(self._member.actor, self._source, self._epoch, self._member.decided)
+        level = Level(self._member.actor, taken.source, taken.epoch, self._member.decided)
         if level != self._told:
             self._told = level
             self._link.send(level)
@@ -146,7 +148,8 @@ class Newcomer:
         if self._told is not None:
             self._told = None
             self._link.send(Level(self._member.actor, None, -1, -1))
-        self._feed, self._source, self._epoch, self._num_entries = 0, None, -1, 0
+        self._feed = 0
+        self._taken.forget()
         self._acknowledged = None
         self._ask_at = time.monotonic() + ASK_SOON_S
 
@@ -163,7 +166,7 @@ class Newcomer:
             case Welcome(view=view) | Commit(view=view):
                 return self._on_view(view)
             case Proposed(view=view) if member.actor in view.members:
-                if not self._is_level(view):
+                if not self._taken.is_level(view):
                     # The others count on an answer, and the honest one is that it isn't there.
                     self._end("fell behind at the moment of joining", 75)
                 self._acknowledged = view
@@ -179,28 +182,19 @@ class Newcomer:
         if view.epoch <= member.view.epoch:
             return None
         if member.actor in view.members:
-            if not self._is_level(view):
+            if not self._taken.is_level(view):
                 self._end("was let in without being level", 75)
             return view
         member.note_view(view)
         if not view.members:
             self._end("came too late: the job is over", 0)
-        whom = self._source or self._serving
+        whom = self._taken.source or self._serving
         if self._acknowledged is not None or whom not in (None, *view.members):
             # Not the view it was let in by; and a lost source may have decided a step alone that the
             # others have made void.
             self._receiver.let_go()
             self._begin_again()
         return None
-
-    def _is_level(self, view: View) -> bool:
-        member = self._member
-        return (
-            self._source is not None
-            and self._num_entries > 0
-            and self._epoch + 1 == view.epoch
-            and member.decided == view.cut_step
-        )
 
     # ---- the source ------------------------------------------------------------------------------
 
@@ -221,59 +215,25 @@ class Newcomer:
             self._take(heard)
         except NotSupported as error:
             self._end(f"cannot join: {error}", 75)
-        except _Unlike as error:
+        except Unlike as error:
             self._fail(str(error))
         except (KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
             self._fail(f"its state could not be read ({type(error).__name__}: {error})")
 
     def _take(self, heard: Heard) -> None:
-        body = heard.body
         match heard.kind:
             case "snapshot":
-                self._num_entries = 0
-                self._state.take(body)
-                self._stand(body["standing"])
-                self._check_digests(body["digests"])
-                self._received(body)
+                self._taken.take_snapshot(heard.body)
             case "entry":
-                for call in body["calls"]:
-                    self._state.replay(call["groups"], call["gradients"])
-                self._state.take_rest(body)
-                self._write_applied(body["applied"])
-                self._stand(body["standing"])
-                self._check_digests(body["digests"])
-                self._num_entries += 1
+                self._taken.take_entry(heard.body)
             case "refused":
-                self._end(f"cannot join: {body.get('why')}", 75)
+                self._end(f"cannot join: {heard.body.get('why')}", 75)
             case "lost":
                 self._serving = None
                 if self._acknowledged is None:
                     self._fail("its sources ended, or it could not keep up with them")
-                return
             case _:
                 raise ValueError(f"a message of kind {heard.kind!r}"[:80])
-        self.layout = [[str(n) for n in names] for names in body["layout"]]
-
-    def _stand(self, standing: Tree) -> None:
-        member = self._member
-        self._source = Actor(*standing["source"])
-        self._epoch = standing["epoch"]
-        member.stand(
-            decided=standing["decided"],
-            version=standing["version"],
-            frontier=Clock(Dot(*d) for d in standing["frontier"]),
-            last_dots=[None if d is None else Dot(*d) for d in standing["last_dots"]],
-        )
-        member.tell_progress(STARTING)
-
-    def _check_digests(self, told: dict[int, str]) -> None:
-        mine = self._state.digests(list(told))
-        names = self._state.objects.names
-        if unlike := [names[i] for i in told if mine[i] != told[i]]:
-            raise _Unlike(
-                f"after step {self._member.decided} its {', '.join(unlike)} differ from those of "
-                f"rank {self._source}; does the script change them outside of the optimizer?"
-            )
 
     def _fail(self, why: str) -> None:
         """This snapshot is lost; another one may do."""
@@ -281,29 +241,3 @@ class Newcomer:
             self._end(f"cannot join: {why} (tried {self._num_snapshots} times)", 75)
         self._receiver.let_go()
         self._begin_again()
-
-    # ---- rows ------------------------------------------------------------------------------------
-
-    def _received(self, body: Tree) -> None:
-        self._recorder.set_view(self._epoch, Regime(body["standing"]["regime"]))
-        self._recorder.set_step(self._member.decided)
-        self._recorder.row(
-            Checkpoints,
-            action="received",
-            checkpoint_id=body["checkpoint_id"],
-            durable=False,
-            scope="self",
-            frontier=self._member.frontier.dots(),
-            world_size=len(self._member.view.members),
-            params_digest=body["digests"][0],
-            optim_digest=body["digests"][max(body["digests"])],
-        )
-
-    def _write_applied(self, applied: list[Any]) -> None:
-        names = self._state.objects.names
-        for epoch, regime, step, version, dots in applied:
-            self._recorder.set_view(epoch, Regime(regime))
-            self._recorder.set_step(step)
-            self._recorder.updates(
-                "applied", names, [Dot(*d) for d in dots], version, [], [None] * len(names)
-            )

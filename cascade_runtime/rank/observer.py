@@ -41,11 +41,11 @@ class StepObserver:
         self._entered: list[tuple[int, list[int]]] = []
 
     def hook(self, state: object, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
-        """DDP's default reduction (divide, all_reduce), with a row at entry."""
+        """DDP's default reduction (its share, all_reduce), with a row at entry."""
         del state
         buffer = bucket.buffer()
         seq = self._before(bucket, buffer)
-        buffer.div_(self._size)
+        buffer.mul_(1.0 / self._size)  # as DDP does it without a hook: the same bytes
         work: Any = dist.all_reduce(buffer, group=self._pg, async_op=True)
         future: torch.futures.Future[torch.Tensor] = work.get_future()
         done: list[int] = []

@@ -46,6 +46,11 @@ class TrainingState:
         tensors = [*self._module.parameters(), *self._module.buffers()]
         return sum(t.numel() * t.element_size() for t in tensors)
 
+    @property
+    def trained(self) -> list[str]:
+        """Names of the parameters that are not frozen."""
+        return [n for n, p in self._module.named_parameters() if p.requires_grad]
+
     # ---- telling ---------------------------------------------------------------------------------
 
     def tell(self) -> Tree:
@@ -73,8 +78,14 @@ class TrainingState:
         } | self.tell_rest()
 
     def tell_rest(self) -> Tree:
-        """What no replay of the optimizer gives: buffers, hyperparameters, schedulers."""
+        """What no replay of the optimizer gives: buffers, hyperparameters, schedulers, what is frozen.
+
+        And gradients that the next backward will add to, where the optimizer has not stepped on them.
+        """
+        gradients = {n: p.grad for n, p in self._module.named_parameters()}
         return {
+            "trained": self.trained,
+            "kept": {n: _copied(g) for n, g in gradients.items() if g is not None and g.any()},
             "buffers": {n: _copied(b) for n, b in self._module.named_buffers()},
             "groups": self.tell_groups(),
             "schedulers": [[type(s).__name__, _copied(s.state_dict())] for s in self._schedulers()],
@@ -127,6 +138,10 @@ class TrainingState:
         with torch.no_grad():
             for name, buffer in self._module.named_buffers():
                 buffer.copy_(told["buffers"][name])
+        trained, kept = set(told["trained"]), told["kept"]
+        for name, parameter in self._module.named_parameters():
+            parameter.requires_grad_(name in trained)
+            parameter.grad = kept.get(name)
         self._take_groups(told["groups"])
         for scheduler, (_, state) in zip(self._schedulers(), told["schedulers"], strict=True):
             scheduler.load_state_dict(state)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 
 import torch
 
 from cascade_runtime.rank.bucket_map import BucketMap, Layout
+from cascade_runtime.rank.part import Offsets
 
 
 class ToldBuckets:
@@ -14,12 +16,13 @@ class ToldBuckets:
 
     Args:
         layout: the members' buckets, by names of parameters.
-        sizes: number of elements by name.
+        parameters: all of the model, by name.
     """
 
-    def __init__(self, layout: Layout, sizes: dict[str, int]) -> None:
+    def __init__(self, layout: Layout, parameters: Mapping[str, torch.Tensor]) -> None:
         self.layout = layout
-        self._sizes = sizes
+        self._parameters = parameters
+        self._sizes = {name: p.numel() for name, p in parameters.items()}
         self.begin()
 
     def begin(self) -> None:
@@ -45,6 +48,19 @@ class ToldBuckets:
         """
         self._map = BucketMap(self.layout, self._names, self._buffers, self._sizes)
         return self._map.packed
+
+    def parameters_of(self, bucket: int) -> Callable[[], Sequence[torch.Tensor]]:
+        """What gives the parameters in one of the members' buckets, in order."""
+        return lambda: [self._parameters[name] for name in self.layout[bucket]]
+
+    def offsets(self, bucket: int) -> Offsets:
+        """The same with the place of each one's first element in it."""
+        names = self.layout[bucket]
+        ends = accumulate(self._sizes[name] for name in names)
+        return [
+            (self._parameters[name], end - self._sizes[name])
+            for name, end in zip(names, ends, strict=True)
+        ]
 
     def resolve(self, reduced: Sequence[torch.Tensor]) -> bool:
         """Hand the reduced gradients to DDP; True when its own buckets are the members' by now."""

@@ -3,10 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from cascade_runtime.vocabulary.errors import BadUsage
+from cascade_runtime.vocabulary.report import Report
 from cascade_runtime.vocabulary.results import Verdict
 from dashboard.demo.faults import Kill, KillAgent, Late, Stop, Strike
+
+
+class Move(NamedTuple):
+    """One walk between two regimes, and the fault event that it answers."""
+
+    from_regime: str
+    to_regime: str
+    fault: str | None
+
+
+def moves_of(report: Report) -> tuple[Move, ...]:
+    """The walks between regimes that a run really took; those that only changed members are none."""
+    walks = sorted(report.transitions, key=lambda walk: walk.new_epoch)
+    return tuple(
+        Move(walk.from_regime, walk.to_regime, walk.fault)
+        for walk in walks
+        if walk.from_regime != walk.to_regime
+    )
 
 
 @dataclass(frozen=True)
@@ -16,8 +36,10 @@ class Scenario:
     name: str
     summary: str
     story: tuple[str, ...]
-    """What will happen, told before it does."""
+    """What will happen, told before it does; the page ticks each line when it was seen (63_plan.js)."""
     expected: Verdict
+    path: tuple[Move, ...] = ()
+    """The walks between regimes that are expected, in order."""
     steps: int = 120
     pause_ms: float = 10.0
     strikes: tuple[Strike, ...] = ()
@@ -33,11 +55,27 @@ class Scenario:
         return max(struck, default=1) + 1
 
 
+_DIED = Move("STRONG", "CAUSAL", "GPU_FAIL_STOP")
+_DIED_AGAIN = Move("CAUSAL", "EVENTUAL", "GPU_FAIL_STOP")
+_RECOVERED = Move("EVENTUAL", "CAUSAL", "RECOVERY_DETECTED")
+_LATE = Move("STRONG", "CAUSAL", "RANK_SKEW_HIGH")
+_CHURN = Move("STRONG", "CAUSAL", "NODE_CHURN_HIGH")
+_CALM = Move("CAUSAL", "STRONG", "STABLE_SYNC")
+
 _ALL_TRAIN = "All ranks train together, one reduction a step: the regime is STRONG."
 _SETTLED = (
-    "What was relaxed is debt. When all survivors agree by digest it is settled, and after 5 calm "
-    "steps they climb back to STRONG on the smaller view."
+    "What was relaxed is debt. When all survivors agree by digest it is settled; after at least 5 "
+    "calm steps they climb back to STRONG on the smaller view."
 )
+_COMES_BACK = (
+    "Rank 2 is started again as incarnation 2.1: it takes a snapshot and the log from a live member "
+    "while the others go on, and is added by a walk when it is level."
+)
+_TWO_CHANGES = (
+    "A loss and a return within a minute are churn: NODE_CHURN_HIGH, the ranks walk to CAUSAL and "
+    "stay there until it has been quiet."
+)
+_QUIET = "Nobody came or went for 30 s: back to STRONG, all four again."
 
 _STORIES = (
     Scenario(
@@ -45,22 +83,24 @@ _STORIES = (
         summary="a late rank, a death and a return: what a bad minute looks like",
         story=(
             _ALL_TRAIN,
-            "From step 100 on rank 3 comes 50 ms late to each step: RANK_SKEW_HIGH, and the ranks "
-            "walk to CAUSAL once.",
-            "From step 160 on it is in time again; after 20 good steps and 5 calm ones: STRONG.",
-            "Rank 2 is killed (SIGKILL) while it waits in a collective of step 301.",
+            "From step 40 on rank 3 comes 100 ms late to each step: RANK_SKEW_HIGH, and the ranks "
+            "walk to CAUSAL, once.",
+            "From step 80 on it is in time again; after 20 good steps and at least 5 calm ones: "
+            "STRONG.",
+            "Rank 2 is killed (SIGKILL) while it waits in a collective of step 151.",
             "Its host's agent certifies the death: CAUSAL, one cohort, missing {2}. The interrupted "
             "step is reduced again among the survivors, and what was relaxed is debt.",
-            "Rank 2 is started again as incarnation 2.1, takes a snapshot and the log from a live "
-            "member while the others go on, and is added when it is level.",
-            "Two changes of the members in a minute are churn; when that has been quiet for 30 s: "
-            "STRONG, all four again.",
+            "The survivors agree by digest, the debt is settled: STRONG on the smaller view.",
+            _COMES_BACK,
+            _TWO_CHANGES,
+            _QUIET,
         ),
         expected="ok",
-        steps=1000,
-        pause_ms=40.0,
-        late=Late(rank=3, first_step=100, last_step=159),
-        strikes=(Kill(rank=2, after_step=300),),
+        path=(_LATE, _CALM, _DIED, _CALM, _CHURN, _CALM),
+        steps=640,
+        pause_ms=80.0,
+        late=Late(rank=3, first_step=40, last_step=79, ms=100.0),
+        strikes=(Kill(rank=2, after_step=150),),
         respawn=1,
     ),
     Scenario(
@@ -74,6 +114,7 @@ _STORIES = (
             _SETTLED,
         ),
         expected="ok",
+        path=(_DIED, _CALM),
         strikes=(Kill(rank=2, after_step=40),),
     ),
     Scenario(
@@ -87,6 +128,7 @@ _STORIES = (
             _SETTLED,
         ),
         expected="ok",
+        path=(_DIED, _CALM),
         strikes=(Kill(rank=0, after_step=40),),
     ),
     Scenario(
@@ -94,13 +136,20 @@ _STORIES = (
         summary="a second rank dies before the first loss is settled",
         story=(
             _ALL_TRAIN,
-            "Rank 2 is killed (SIGKILL) in step 41: CAUSAL, missing {2}.",
-            "Rank 3 is killed two steps later, before the climb: EVENTUAL. The survivors hold, for "
-            "nothing may be relaxed here that could not be repaid.",
-            "All that live have answered for a second, nobody is suspected: RECOVERY_DETECTED.",
-            _SETTLED,
+            "Rank 2 is killed (SIGKILL) in step 41.",
+            "Its host's agent certifies the death: CAUSAL, missing {2}.",
+            "Rank 3 is killed (SIGKILL) two steps later, before the climb.",
+            "A second loss before the first is settled: EVENTUAL. The survivors hold; nothing is "
+            "relaxed that could not be repaid.",
+            "All that live have answered for a second, nobody is suspected: RECOVERY_DETECTED, "
+            "CAUSAL.",
+            "Two losses within a minute are churn, so the climb waits for 30 s of quiet. The debt is "
+            "settled by then: STRONG on the smaller view.",
         ),
         expected="ok",
+        path=(_DIED, _DIED_AGAIN, _RECOVERED, _CALM),
+        steps=360,
+        pause_ms=120.0,
         strikes=(Kill(rank=2, after_step=40), Kill(rank=3, after_step=42)),
     ),
     Scenario(
@@ -109,12 +158,13 @@ _STORIES = (
         story=(
             _ALL_TRAIN,
             "Rank 2 is stopped (SIGSTOP) in step 41: it lives, and does nothing.",
-            "Its agent fences it and the others walk to CAUSAL without it.",
-            "SIGCONT: it finds the fence, acts in no epoch that moved on without it, and leaves "
-            "with one sentence.",
+            "Its host's agent fences it, and the others walk to CAUSAL without it.",
             _SETTLED,
+            "SIGCONT: it finds the fence, acts in no epoch that moved on without it, and ends with "
+            "one sentence. The others train to the last step.",
         ),
         expected="ok",
+        path=(_DIED, _CALM),
         pause_ms=25.0,
         strikes=(Stop(rank=2, after_step=40),),
     ),
@@ -123,11 +173,13 @@ _STORIES = (
         summary="a rank is 50 ms late in each step: one walk, no flapping",
         story=(
             _ALL_TRAIN,
-            "From step 40 on rank 2 comes 50 ms late to each step, and everybody waits for it.",
-            "RANK_SKEW_HIGH: the ranks walk to CAUSAL, once, and stay there while it lasts.",
-            "From step 100 on it is in time again. After 20 good steps and 5 calm ones: STRONG.",
+            "From step 40 on rank 2 comes 50 ms late to each step, and everybody waits for it: "
+            "RANK_SKEW_HIGH, and the ranks walk to CAUSAL, once, and stay there while it lasts.",
+            "From step 100 on it is in time again; after 20 good steps and at least 5 calm ones: "
+            "STRONG.",
         ),
         expected="ok",
+        path=(_LATE, _CALM),
         steps=180,
         late=Late(rank=2, first_step=40, last_step=99),
     ),
@@ -136,15 +188,18 @@ _STORIES = (
         summary="a rank is killed, started again and added while the others go on",
         story=(
             _ALL_TRAIN,
-            "Rank 2 is killed (SIGKILL) in step 41: CAUSAL, missing {2}; settled, and after 5 calm "
-            "steps STRONG.",
-            "It is started again as 2.1, takes a snapshot and the log from a live member, and is "
-            "added by a walk when it is level; nobody waits for longer than that.",
+            "Rank 2 is killed (SIGKILL) in step 41.",
+            "Its host's agent certifies the death: CAUSAL, missing {2}.",
+            "The survivors agree by digest, the debt is settled: STRONG on the smaller view.",
+            _COMES_BACK,
+            _TWO_CHANGES,
+            _QUIET,
             "All four train to the last step and hold the same parameters.",
         ),
         expected="ok",
-        steps=400,
-        pause_ms=20.0,
+        path=(_DIED, _CALM, _CHURN, _CALM),
+        steps=420,
+        pause_ms=100.0,
         strikes=(Kill(rank=2, after_step=40),),
         respawn=1,
     ),

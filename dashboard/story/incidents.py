@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dashboard.story.actor_names import ActorNames
 from dashboard.story.actors import Cast
 from dashboard.story.excursions import Excursion
 from dashboard.story.facts import Facts
@@ -24,7 +25,7 @@ LEAST_PAD_NS = 50_000_000
 _PAD = 0.5
 
 _SEVERITY = {"error": 0, "warning": 1, "info": 2}
-_KIND = ("violation", "hang", "loss", "excursion", "silent", "gap", "wait", "return")
+_KIND = ("violation", "hang", "loss", "excursion", "silent", "gap", "return", "agent", "wait")
 
 
 @dataclass(frozen=True)
@@ -56,13 +57,17 @@ def incidents_of(seen: Seen) -> list[Incident]:
         *_gaps(seen),
         *_waits(seen),
         *_returns(seen),
+        *_agents(seen),
     ]
-    return sorted(found, key=_badness)[:MAX_INCIDENTS]
+    lost = {f"excursion:{e.walks[0].id}" for e in seen.excursions if e.died or e.stopped}
+    return sorted(found, key=lambda one: _badness(one, one.id in lost))[:MAX_INCIDENTS]
 
 
-def _badness(one: Incident) -> tuple[int, int, int, int]:
+def _badness(one: Incident, lost: bool) -> tuple[int, int, int, int, int]:
+    """For sorting: of one kind those in which a rank was lost come first, then the longest."""
     length = 0 if one.kind == "violation" else one.end_ns - one.at_ns
-    return _SEVERITY.get(one.severity, 2), _KIND.index(one.kind), -length, one.at_ns
+    severity = _SEVERITY.get(one.severity, 2)
+    return severity, _KIND.index(one.kind), int(not lost), -length, one.at_ns
 
 
 def _incident(
@@ -158,9 +163,15 @@ def _excursion(seen: Seen, one: Excursion) -> Incident:
     walk = one.walks[0]
     bad = not one.is_back and seen.facts.state != "live"
     cause = sentence(one.cause)[:-1]
-    title = f"{cause}: {one.lowest} for {duration(one.span_ns)}"
+    span = duration(one.span_ns)
+    several = len(one.passed) > 1
+    how = f"down to {one.lowest}, {span} out of STRONG" if several else f"{one.lowest} for {span}"
+    title = f"{cause}: {how}"
+    severity = "error" if bad and one.num_open else "warning"
+    if one.is_back and walk.fault == "NODE_CHURN_HIGH" and not one.died and not one.stopped:
+        severity = "info"  # who came and went is told by incidents of their own
     return _incident(
-        seen, "excursion", walk.id, "error" if bad and one.num_open else "warning",
+        seen, "excursion", walk.id, severity,
         one.fault_ns, one.end_ns, title, one.words(), f"walk:{walk.id}",
     )  # fmt: skip
 
@@ -192,15 +203,15 @@ def _gaps(seen: Seen) -> list[Incident]:
     for gap in seen.gaps:
         by_rank.setdefault(gap.rank, []).append(gap)
     found = []
+    names = ActorNames(seen.cast)
     for rank, those in by_rank.items():
         at, end = those[0].at_ns, those[-1].at_ns
-        said = gap_words(those[0])
+        whom = names(rank, those[0].incarnation)
+        said = gap_words(those[0], names)
         if len(those) > 1:
             known = sum(gap.num_events or 0 for gap in those)
-            said = (
-                f"{count(len(those), 'time')} events of rank {rank} are missing, {known:,} known."
-            )
-        title = f"Events of rank {rank} are missing"
+            said = f"{count(len(those), 'time')} events of {whom} are missing, {known:,} known."
+        title = f"Events of {whom} are missing"
         found.append(
             _incident(seen, "gap", str(rank), "warning", at, end, title, said, f"rank:{rank}")
         )
@@ -217,6 +228,29 @@ def _returns(seen: Seen) -> list[Incident]:
     ]  # fmt: skip
 
 
+def _agents(seen: Seen) -> list[Incident]:
+    """Host agents that ended and were started again: no view tells of them."""
+    agents = {(a.rank, a.incarnation): a for a in seen.cast.actors if a.kind == "agent"}
+    found = []
+    for (rank, incarnation), actor in agents.items():
+        before = agents.get((rank, incarnation - 1))
+        if before is None:
+            continue
+        name = f"agent of {actor.host}" if actor.host else "host's agent"
+        at, end = before.last_ns, max(before.last_ns, actor.first_ns)
+        said = (
+            f"The {name} ended at {moment(at)} and was there again after {duration(end - at)}; "
+            "ranks go on without it."
+        )
+        found.append(
+            _incident(
+                seen, "agent", f"{rank}.{incarnation}", "info", at, end,
+                f"The {name} was started again", said, None,
+            )
+        )  # fmt: skip
+    return found
+
+
 def _waits(seen: Seen) -> list[Incident]:
     waits = seen.waits
     if waits is None or waits.source != "judged":
@@ -225,7 +259,7 @@ def _waits(seen: Seen) -> list[Incident]:
         rank, share = int(waits.chronic["rank"]), waits.chronic["share_of_steps"]
         caused = next((r["caused_s"] for r in waits.by_rank if r["rank"] == rank), 0.0)
         said = (
-            f"Rank {rank} made the others wait in {share:.0%} of the steps that had waits, "
+            f"Rank {rank} has the largest blame in {share:.0%} of the steps that had waits, "
             f"{seconds(caused)} in all, summed over ranks."
         )
         return [

@@ -13,10 +13,13 @@ from dashboard.story.source import RunSource
 MAX_PAIRS = 200
 
 _PAIRS = f"""
-SELECT root_rank AS caused_by, rank AS waited, count(*)::BIGINT AS num, sum(wait_ns) / 1e9 AS wait_s,
+WITH by_cause AS (
+    SELECT root_rank, rank, cause, count(*) AS num, sum(wait_ns) AS wait_ns
+    FROM waits WHERE root_rank IS NOT NULL AND wait_ns > 0 GROUP BY ALL
+)
+SELECT root_rank AS caused_by, rank AS waited, sum(num)::BIGINT AS num, sum(wait_ns) / 1e9 AS wait_s,
     arg_max(cause, wait_ns) AS cause
-FROM waits WHERE root_rank IS NOT NULL AND wait_ns > 0
-GROUP BY root_rank, rank ORDER BY wait_s DESC, caused_by, waited LIMIT {MAX_PAIRS}
+FROM by_cause GROUP BY root_rank, rank ORDER BY wait_s DESC, caused_by, waited LIMIT {MAX_PAIRS}
 """  # noqa: S608  # a number of ours
 
 
@@ -27,7 +30,7 @@ class JudgedFacts:
     Attributes:
         judged_ns: wall clock when it was made.
         upto_ns: wall clock of the last row that it saw; None where that is not known.
-        pairs: who made whom wait, largest first, at most MAX_PAIRS.
+        pairs: who made whom wait, with the cause of most of it, largest first, at most MAX_PAIRS.
         intervals: the result table regime_intervals; only of a trace that does not grow.
     """
 

@@ -134,7 +134,7 @@ class Gap(msgspec.Struct, kw_only=True):
 
 
 class Check(msgspec.Struct, kw_only=True):
-    """One rule's answer."""
+    """One rule's answer; ``is_pending``: it is unknown only because rows are still to come."""
 
     code: str
     name: str
@@ -142,6 +142,7 @@ class Check(msgspec.Struct, kw_only=True):
     num_checked: int
     num_violations: int
     reason: str | None
+    is_pending: bool = False
 
 
 class VerdictPart(msgspec.Struct, kw_only=True):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dashboard.story.facts import Facts
 from dashboard.story.losses import LOST
-from dashboard.story.words import duration, sentence
+from dashboard.story.words import duration, sentence, who
 
 
 @dataclass(frozen=True)
@@ -45,3 +46,13 @@ def returns_of(facts: Facts) -> list[Return]:
         elif row["what"] == "joined" and row["incarnation"] and rank in lost:
             found.append(Return(rank, int(row["incarnation"]), row["epoch"], lost.pop(rank), at_ns))
     return found
+
+
+def back_words(returns: Sequence[Return]) -> str:
+    """``Rank 2 came back after 3.1 s.``; empty where nobody did."""
+    if not returns:
+        return ""
+    if len(returns) == 1:
+        (one,) = returns
+        return f"Rank {one.rank} came back after {duration(one.back_ns - one.lost_ns)}."
+    return sentence(f"{who([one.rank for one in returns])} came back")

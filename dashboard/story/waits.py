@@ -50,11 +50,13 @@ def _sentence(waits: WaitSummary, cast: Cast) -> str:
     top = max(waits.by_rank, key=lambda r: (r.caused_s, -r.rank))
     if top.caused_s <= 0:
         return said
-    reasons = {k[0]: d.reason for k, d in cast.left.items() if d.reason in LOST}
-    if top.rank in reasons:
-        how = "was stopped" if reasons[top.rank] == "stopped" else "died"
+    # Of those that did not come back.
+    last = max((a.incarnation for a in cast.actors if a.rank == top.rank), default=0)
+    lost = cast.left.get((top.rank, last))
+    if lost is not None and lost.reason in LOST:
+        how = "was stopped" if lost.reason == "stopped" else "died"
         return (
             f"{said} For {seconds(top.caused_s)} of it they waited for rank {top.rank}, "
             f"which {how}."
         )
-    return f"{said} Rank {top.rank} caused {seconds(top.caused_s)} of it."
+    return f"{said} Rank {top.rank} has the largest blame, {seconds(top.caused_s)} of it."

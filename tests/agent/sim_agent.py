@@ -34,7 +34,8 @@ from cascade_runtime.agent.protocol import (
     Welcome,
 )
 from cascade_runtime.agent.reconcile import Reconciler
-from cascade_runtime.agent.walk import (
+from cascade_runtime.agent.walk import Walker
+from cascade_runtime.agent.walk_effects import (
     AskLocal,
     DrainLocal,
     Effect,
@@ -42,7 +43,6 @@ from cascade_runtime.agent.walk import (
     Installed,
     Persist,
     Send,
-    Walker,
 )
 from cascade_runtime.vocabulary.fault import FaultEvent
 from cascade_runtime.vocabulary.identity import Actor, EventRef
@@ -90,7 +90,7 @@ class Agent:
         self.walker.restore(
             memory.views, memory.promised, memory.accepted, memory.num_starts, memory.walking
         )
-        self.reconciler = Reconciler(memory.debts.values())
+        self.reconciler = Reconciler(memory.debts.values(), memory.closed_debts)
         self.triggers: list[Trigger] = []
         self.joins = Joins()
         self._awaited = 0
@@ -172,7 +172,8 @@ class Agent:
         if subject is not None and told is None:
             self.disk.append("evidence", (subject, ref))
         evidence = [ref] if told is None else [told, ref]
-        self._broadcast(Trigger(fault, subject, evidence, f"{fault} of {subject}"))
+        certified = subject is not None
+        self._broadcast(Trigger(fault, subject, evidence, f"{fault} of {subject}", certified))
 
     def certify(self, actor: Actor) -> None:
         """The kernel told that a local rank died."""

@@ -50,7 +50,10 @@ class Newcomer(Rank):
             return super().moves()
         if not self.alive or self.left or self.frozen:
             return []
-        return [*(["read"] if self.inbox else []), *[f"take {a}" for a in self._sources()]]
+        able = ["read"] if self.inbox else []
+        if self.fenced:  # it looks wherever it waits, for its first view too
+            able.append("look")
+        return able + [f"take {a}" for a in self._sources()]
 
     def _sources(self) -> list[Actor]:
         if self._agreed is not None:
@@ -72,6 +75,9 @@ class Newcomer(Rank):
         )
 
     def move(self, what: str) -> None:
+        if what == "look":
+            self._sees_fence()
+            return
         if not what.startswith("take "):
             super().move(what)
             return

@@ -6,7 +6,7 @@ import pytest
 
 from cascade_runtime.agent.hosts import SILENT_S, SUSPECT_S, HostWatch, lifeline_hosts
 from cascade_runtime.agent.patience import FIRST_S, TIMES, Patience, no_majority, not_answered
-from cascade_runtime.agent.walk import Waiting
+from cascade_runtime.agent.walk_proposer import Waiting
 from tests.agent.facts import actors
 
 MINE = actors(2, 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from cascade_runtime.agent.plan import Drains, Plan, judged, plan_next
@@ -249,3 +250,25 @@ def test_a_rank_of_which_nothing_is_known_may_have_decided_what_all_had_launched
     }
     found = plan_next(view(0, 1, 2), facts, [], [], POLICY, AGENT)
     assert found.view.voided == ([Dot(0, 0, 6)] if launched else [])
+
+
+# ---- a death that is newer than the facts ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("regime", [S, C, E])
+def test_a_member_that_ended_after_it_had_answered_is_judged_by_the_view_that_removes_it(regime):
+    """Else its death would pass for judged, and it would be a member for ever."""
+    current = view(0, 1, 2, regime=regime)
+    certified = msgspec.structs.replace(death_of(2), certified=True)
+    found = plan(current, {0: at(3), 1: at(3), 2: at(3)}, [certified])
+    assert (found.view.regime, found.view.members) == (regime, actors(0, 1, 2))
+    assert not judged(certified, [found.view])
+    after = plan(found.view, {0: at(3), 1: at(3), 2: dead(3)}, [certified])
+    assert after.view.departed == actors(2)
+    assert judged(certified, [after.view])
+
+
+def test_a_host_that_was_suspected_and_answers_is_judged():
+    found = plan(view(0, 1, 2), {0: at(3), 1: at(3), 2: at(3)}, [death_of(2)])
+    assert (found.view.regime, found.view.members) == (C, actors(0, 1, 2))
+    assert judged(death_of(2), [found.view])

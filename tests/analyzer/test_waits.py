@@ -173,6 +173,19 @@ def test_without_a_commit_it_is_open():
     assert found[0]["wait_ns"] == pytest.approx(10 * MS, rel=0.01)
 
 
+@pytest.mark.filterwarnings("error")
+def test_times_that_no_64_bits_hold_apart_are_no_fault_of_ours():
+    """The doorway refuses them; a Parquet file may hold any number."""
+    s = quick(2)
+    for one in s.ranks:
+        one.join("c0", s.ranks)
+    s.ranks[0].enter("c0", 0)  # and the other never comes
+    for number, (_, row) in enumerate(s.rows):
+        row["wall_ns"] = (2**63 - 1) * (-1) ** number
+    _, found = waits_of(s, clean=False)
+    assert [(r["rank"], r["is_open"]) for r in found] == [(0, True)]
+
+
 def test_wall_anchors_of_one_host_are_corrected_by_its_monotonic_clock():
     s = quick(ranks=2)
     s.ranks[1].skew_ns = 7 * MS

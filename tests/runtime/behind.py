@@ -10,24 +10,25 @@ import os
 from typing import Any
 
 from cascade_runtime.rank.link import wait_readable
-from cascade_runtime.rank.reducer import StepReducer
+from cascade_runtime.rank.waiting import Waiting
 from dashboard.demo import train
 
 HELD_STEP = 10
 
-_wait = StepReducer._wait
+_until_done = Waiting.until_done
 
 
-def _held_back(self: Any, parts: list[Any]) -> Any:
-    message = _wait(self, parts)
-    if message is None and self.member.decided + 1 == HELD_STEP and self.member.view.epoch == 0:
+def _held_back(self: Any, parts: list[Any], of_step: bool = True) -> Any:
+    message = _until_done(self, parts, of_step)
+    member = self._member
+    if message is None and member.decided + 1 == HELD_STEP and member.view.epoch == 0:
         while message is None:
             wait_readable([self._link.fd], 0.05)
-            message = self._next_walk_message()
+            message = self.next_message()
     return message
 
 
 if __name__ == "__main__":
     if os.environ["RANK"] == os.environ["BEHIND_RANK"]:
-        StepReducer._wait = _held_back  # type: ignore[method-assign]
+        Waiting.until_done = _held_back  # type: ignore[method-assign]
     train.main()

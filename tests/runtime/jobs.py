@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cascade_runtime.agent.launcher import Launcher, Outcome, make_config
+from cascade_runtime.agent.launcher import Launcher, make_config
+from cascade_runtime.agent.outcome import Outcome
 from collector.trace.trace_folder import open_trace
 from dashboard.demo import train
 from dashboard.demo.faults import Kill

@@ -20,7 +20,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from cascade_runtime.agent.launcher import Zygote, rank_pids
+from cascade_runtime.agent.launcher import rank_pids
+from cascade_runtime.agent.zygote_process import Zygote
 from tests.runtime import faults as do
 from tests.runtime.checks import last_step_before, problems
 from tests.runtime.faults import Faults, Running, Strike

@@ -432,7 +432,7 @@ def test_who_is_rolled_forward_applies_the_dots_of_the_view_that_decided():
     fake.walk(1, 2, regime=C, cut_step=2, source=Actor(1), behind=actors(2))
     fake.walk(1, 2, regime=C, cut_step=2, source=Actor(1), behind=actors(2))
     fake.recorder.rows.clear()
-    fake.member.decide_rolled()
+    fake.member.decide(rolled=True)
     assert [r["dot"] for r in fake.recorder.of("updates", action="applied")] == dots(0, 1 + K)
     assert (fake.member.decided, fake.member.frontier.dots()) == (2, [Dot(0, 0, 2 * K)])
 
@@ -574,6 +574,26 @@ def test_the_next_lowest_settles_what_a_dead_opener_opened():
     fake.member.settle(Settle([debt], equal=True))
     (row,) = fake.recorder.of("debt")
     assert (row["action"], row["debt_id"]) == ("settled", "1/strong")
+
+
+def test_what_a_lost_opener_left_unopened_is_opened_on_order():
+    fake = Fake(rank=1)
+    owed = [
+        DebtInfo(debt_id="1/strong", relaxed=S, new_epoch=1, object=None),
+        DebtInfo(debt_id="1/data/0", relaxed=S, new_epoch=1, object="data/0"),
+    ]
+    fake.walk(1, 2, regime=S, epoch=2)
+    fake.recorder.rows.clear()
+    fake.link.sent.clear()
+    for _ in range(2):
+        fake.member.settle(Settle([], equal=False, unopened=owed))
+    rows = fake.recorder.of("debt")
+    assert [(r["action"], r["debt_id"], r["new_epoch"]) for r in rows] == [
+        ("opened", "1/strong", 1), ("opened", "1/data/0", 1),
+    ]  # fmt: skip
+    assert [r["object"] for r in fake.recorder.of("objects")] == ["data/0"]
+    assert fake.link.sent == [DebtNote(Actor(1), opened=owed)] * 2
+    assert opened(fake) == owed
 
 
 # ---- an agent that was away -----------------------------------------------------------------------
@@ -736,7 +756,7 @@ def test_an_author_writes_the_word_then_looks_then_issues():
     [
         lambda m: m.acknowledge(Proposed(view(0, 1, epoch=1), Ballot(1, 0))),
         lambda m: m.commit(view(0, 1, epoch=1)),
-        lambda m: m.decide_rolled(),
+        lambda m: m.decide(rolled=True),
     ],
     ids=["acknowledge", "commit", "decide"],
 )

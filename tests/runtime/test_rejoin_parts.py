@@ -15,6 +15,7 @@ from cascade_runtime.agent.respawn import Respawn
 from cascade_runtime.rank.bucket_map import BucketMap
 from cascade_runtime.rank.objects import ModelObjects
 from cascade_runtime.rank.snapshot import TrainingState
+from cascade_runtime.rank.told_buckets import ToldBuckets
 from cascade_runtime.vocabulary.errors import NotSupported
 from cascade_runtime.vocabulary.identity import Actor, Dot
 from cascade_runtime.vocabulary.policy import load_policy
@@ -40,6 +41,21 @@ def test_gradients_are_packed_as_the_members_pack_them_and_back() -> None:
 def test_other_parameters_are_refused() -> None:
     with pytest.raises(NotSupported, match="not of the same parameters"):
         BucketMap([["a"]], [["b"]], [torch.zeros(3)], SIZES)
+
+
+def test_places_of_parameters_are_those_in_the_members_buckets() -> None:
+    parameters = {"a": torch.zeros(2), "b": torch.zeros(3), "c": torch.zeros(1)}
+    told = ToldBuckets([["c", "b"], ["a"]], parameters)
+    future = told.add(["a", "b"], torch.tensor([1.0, 2, 10, 20, 30]))
+    told.add(["c"], torch.tensor([5.0]))
+    packed = told.packed()
+    for bucket, values in enumerate(packed):
+        assert told.parameters_of(bucket)() == [p for p, _ in told.offsets(bucket)]
+        for parameter, first in told.offsets(bucket):
+            found = values[first : first + parameter.numel()].tolist()
+            assert found == {2: [1, 2], 3: [10, 20, 30], 1: [5]}[parameter.numel()]
+    assert not told.resolve(packed)
+    assert future.value().tolist() == [1, 2, 10, 20, 30]
 
 
 # ---- training states -----------------------------------------------------------------------------
@@ -85,6 +101,21 @@ def test_a_snapshot_and_the_log_give_the_same_state(name: str) -> None:
     assert [g["lr"] for g in other_recipe.optimizer.param_groups] == [
         g["lr"] for g in recipe.optimizer.param_groups
     ]
+
+
+def test_what_is_frozen_and_gradients_that_are_added_to_come_along() -> None:
+    model, recipe, state = made("sgd")
+    trained(model, recipe, 3)
+    recipe.optimizer.zero_grad()
+    model[0].requires_grad_(False)
+    model(torch.randn(8, 6)).square().sum().backward()
+    other, _, taken = made("sgd", seed=1)
+    other(torch.randn(8, 6)).square().sum().backward()
+    taken.take(copy.deepcopy(state.tell()))
+    assert taken.trained == state.trained == ["1.weight", "1.bias", "2.weight", "2.bias"]
+    for mine, theirs in zip(other.parameters(), model.parameters(), strict=True):
+        assert (mine.grad is None) == (theirs.grad is None)
+        assert mine.grad is None or mine.grad.equal(theirs.grad)
 
 
 def test_what_was_told_does_not_change_with_the_teller() -> None:

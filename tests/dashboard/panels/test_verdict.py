@@ -6,8 +6,6 @@ import re
 
 import pytest
 
-from dashboard.demo.scenarios import SCENARIOS
-
 pytestmark = pytest.mark.browser
 
 
@@ -105,34 +103,6 @@ def test_waiting_for_the_first_row_says_how_to_send_one_and_what_will_happen(act
     items = a.page.get_by_role("region", name="What will happen next").locator("li")
     assert ["not yet" in i.inner_text() for i in items.all()] == [True, True, True]
     assert a.page.get_by_role("region", name="Incidents").count() == 0
-
-
-def test_plan_items_are_ticked_by_what_came(act, kill_one):
-    """The demo's own lines on the run that the demo recorded: all of them came, in order."""
-    plan = [*SCENARIOS["kill-one"].story, "A link slows down: LINK_DELAY_HIGH"]
-    a = act(kill_one, change={"plan": plan})
-    panel = a.page.get_by_role("region", name="What was to happen")  # the run has ended
-    assert "4 of 5 seen" in panel.inner_text()
-    assert panel.locator("li[aria-current=step]").inner_text().startswith("A link slows down")
-    seen = a.page.evaluate("() => Cascade.panels.plan.done(stage.view.story)")
-    assert seen[:4] == sorted(seen[:4])
-    walks = a.view("story")["walks"]
-    assert seen[2:4] == [walks[0]["at_ns"], walks[1]["at_ns"]]
-
-
-def test_before_anything_came_no_plan_item_is_ticked(act, kill_one):
-    story = act(kill_one).view("story")
-    early = {
-        **story, "plan": list(SCENARIOS["kill-one"].story), "walks": [], "marks": [],
-        "run": {**story["run"], "state": "live"},
-        "regimes": {name: [] for name in story["regimes"]},
-    }  # fmt: skip
-    a = act(kill_one)
-    assert a.page.evaluate("(s) => Cascade.panels.plan.done(s)", early) == [None] * 4
-    # In STRONG from the first row on: that is the first item, not the climb back of the last.
-    early["regimes"] = story["regimes"]
-    seen = a.page.evaluate("(s) => Cascade.panels.plan.done(s)", early)
-    assert [at is not None for at in seen] == [True, False, False, False]
 
 
 def test_banners_name_what_is_missing_and_the_next_act(act, kill_one):
