@@ -65,7 +65,7 @@ class Joins:
         Each stands by the log of a member of this view, in this view's epoch: what a lost source had
         told last may be a step that the others have made void.
         """
-        if view.regime is Regime.EVENTUAL:
+        if view.regime is Regime.EVENTUAL or len(view.cohorts) > 1:
             return []
         taken = {member.rank for member in view.members}
         return [
@@ -83,7 +83,7 @@ class Joins:
 def source_for(view: View, lost: Collection[Actor], attempt: int) -> Actor | None:
     """Which member serves a newcomer: not the author while another is there; another each time."""
     able: Sequence[Actor] = [m for m in sorted(view.members) if m not in lost]
-    if not able:
+    if not able or len(view.cohorts) > 1:  # while cohorts are apart nobody's log is everybody's
         return None
     others = able[1:] or able
     return others[attempt % len(others)]

@@ -58,10 +58,15 @@ class Judge:
 
     def add(self, trigger: Trigger) -> None:
         """A fault event, told by any agent; told twice it counts once."""
+        if trigger.fault is None and trigger.subject is not None and not self._is_parted():
+            return  # it keeps the others' pace, and steps with them already
         if trigger not in self.triggers and not judged(trigger, self._log):
             if _continuing(trigger):  # whatever calm there was is over
                 self.triggers = [t for t in self.triggers if t.fault not in RECOVERIES]
             self.triggers.append(trigger)
+
+    def _is_parted(self) -> bool:
+        return self._view is not None and len(self._view.cohorts) > 1
 
     def stands(self, triggers: list[Trigger]) -> None:
         """Fault events that go on: nobody climbs to STRONG while they do, nor just after."""

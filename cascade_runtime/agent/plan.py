@@ -3,48 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
-from cascade_runtime.agent.protocol import LOST, Facts, Level, Trigger, View
+from cascade_runtime.agent.plan_cohorts import is_apart, parted, plan_apart
+from cascade_runtime.agent.plan_parts import (
+    Awaits,
+    Drains,
+    Plan,
+    evidence_of,
+    how_lost,
+    in_flight_of,
+    judged,
+    ranks_of,
+    source_of,
+    voided_of,
+    was_stopped,
+)
+from cascade_runtime.agent.protocol import Facts, Level, Trigger, View
 from cascade_runtime.vocabulary.fault import FaultEvent
-from cascade_runtime.vocabulary.identity import Actor, Clock, Dot, EventRef
-from cascade_runtime.vocabulary.policy import Decision, Policy
+from cascade_runtime.vocabulary.identity import Actor, EventRef
+from cascade_runtime.vocabulary.policy import Policy
 from cascade_runtime.vocabulary.regime import Regime
 
-
-def judged(trigger: Trigger, views: Iterable[View]) -> bool:
-    """True when one of ``views`` answers the trigger: it points at evidence of it.
-
-    A death that a walk met before anybody had told of it is answered by the view that removes it.
-    """
-    for view in views:
-        if any(ref in view.evidence for ref in trigger.evidence):
-            return True
-        if view.member_reason in LOST and not view.evidence and trigger.subject in view.departed:
-            return True
-    return False
-
-
-class Drains(NamedTuple):
-    """Nobody died and these members' open step is decided elsewhere: let them finish it first."""
-
-    step: int
-    ranks: list[Actor]
-
-
-class Awaits(NamedTuple):
-    """All have halted at ``step``, which these newcomers are about to reach."""
-
-    step: int
-    newcomers: list[Actor]
-
-
-class Plan(NamedTuple):
-    """The next view, with what the policy decided (None when the regime was not in question)."""
-
-    view: View
-    trigger: Trigger | None
-    decision: Decision | None
+__all__ = ["Awaits", "Drains", "Plan", "judged", "plan_next"]
 
 
 def plan_next(
@@ -65,6 +45,8 @@ def plan_next(
     to change any more, the same view is given again under the next epoch: members have halted and
     only a commit lets them go on.
     """
+    if is_apart(current, facts):
+        return plan_apart(current, facts, triggers, open_debts, policy, proposer)
     # Who said LEAVE and then ended has left; nobody died.
     dead = [
         m for m in current.members if m not in facts or (facts[m].dead and not facts[m].leaving)
@@ -80,7 +62,7 @@ def plan_next(
     # could wait for is under way, so the next view rolls it forward.
     leaving = [m for m in alive if facts[m].leaving]
     staying = [m for m in alive if not facts[m].leaving]
-    stuck = bool(staying) and _source(staying, facts, cut) is None
+    stuck = bool(staying) and source_of(staying, facts, cut) is None
     debts = list(open_debts)
     # The last to leave settle what stands open first; they are let go once more to report for it.
     owing = not staying and bool(debts)
@@ -94,12 +76,12 @@ def plan_next(
             from_regime=current.regime,
             members=staying,
             cohorts=[staying] if staying else [],
-            reason=f"{_ranks(leaving)} finished",
+            reason=f"{ranks_of(leaving)} finished",
             proposer=proposer,
             departed=leaving,
             member_reason="finished",
             cut_step=cut,
-            source=_source(staying, facts, cut) if behind else None,
+            source=source_of(staying, facts, cut) if behind else None,
             behind=behind,
         )
         return Plan(view, None, None)
@@ -118,18 +100,18 @@ def plan_next(
                 regime=decision.to,
                 from_regime=current.regime,
                 members=list(current.members),
-                cohorts=[list(current.members)],
+                cohorts=parted(current, facts, trigger, policy, late) or [list(current.members)],
                 fault=trigger.fault,
                 reason=trigger.reason,
                 proposer=proposer,
-                evidence=_evidence(trigger, triggers),
+                evidence=evidence_of(trigger, triggers),
                 cut_step=cut,
-                source=_source(alive, facts, cut) if late else None,
+                source=source_of(alive, facts, cut) if late else None,
                 behind=late,
                 # The climb's fold takes the author's next dots, so open ones are void: the step is
                 # issued again, in the new regime.
-                voided=_in_flight(current, facts, cut) if decision.to > current.regime else [],
-                in_flight=_in_flight(current, facts, cut),
+                voided=in_flight_of(current, facts, cut) if decision.to > current.regime else [],
+                in_flight=in_flight_of(current, facts, cut),
             )
             return Plan(view, trigger, decision)
     # Nobody joins over a member that is to be rolled forward: the cut is where all of them stand.
@@ -144,13 +126,13 @@ def plan_next(
         from_regime=current.regime,
         members=list(current.members),
         cohorts=list(current.cohorts),
-        reason=f"{_ranks(late)} to be rolled forward" if late else "nothing to change",
+        reason=f"{ranks_of(late)} to be rolled forward" if late else "nothing to change",
         proposer=proposer,
         evidence=answered,  # deaths that the policy has no move for: judged all the same
         cut_step=cut,
-        source=_source(alive, facts, cut) if late else None,
+        source=source_of(alive, facts, cut) if late else None,
         behind=late,
-        in_flight=_in_flight(current, facts, cut),
+        in_flight=in_flight_of(current, facts, cut),
     )
     return Plan(same, None, None)
 
@@ -177,16 +159,16 @@ def _after_deaths(
         members=alive,
         cohorts=[alive] if alive else [],
         fault=FaultEvent.GPU_FAIL_STOP if decision.changed else None,
-        reason=trigger.reason if trigger else _how_lost(dead, facts),
+        reason=trigger.reason if trigger else how_lost(dead, facts),
         proposer=proposer,
-        evidence=_evidence(trigger, triggers) if trigger else [],
+        evidence=evidence_of(trigger, triggers) if trigger else [],
         departed=dead,
-        member_reason="stopped" if all(_stopped(m, facts) for m in dead) else "failed",
+        member_reason="stopped" if all(was_stopped(m, facts) for m in dead) else "failed",
         cut_step=cut,
-        source=_source(alive, facts, cut) if behind else None,
+        source=source_of(alive, facts, cut) if behind else None,
         behind=behind,
-        voided=_voided(current, facts, alive, cut),
-        in_flight=_in_flight(current, facts, cut),
+        voided=voided_of(current, facts, alive, cut),
+        in_flight=in_flight_of(current, facts, cut),
     )
     return Plan(view, trigger, decision)
 
@@ -199,7 +181,7 @@ def _join(
     proposer: Actor,
 ) -> View:
     members = sorted([*current.members, *newcomers])
-    in_flight = _in_flight(current, facts, cut)
+    in_flight = in_flight_of(current, facts, cut)
     came = "came back" if all(a.incarnation for a in newcomers) else "joined"
     return View(
         epoch=current.epoch + 1,
@@ -207,7 +189,7 @@ def _join(
         from_regime=current.regime,
         members=members,
         cohorts=[members],
-        reason=f"{_ranks(newcomers)} {came}",
+        reason=f"{ranks_of(newcomers)} {came}",
         proposer=proposer,
         joined=newcomers,
         member_reason="joined",
@@ -216,85 +198,3 @@ def _join(
         voided=in_flight if min(members) != min(current.members) else [],
         in_flight=in_flight,
     )
-
-
-def _source(members: Iterable[Actor], facts: Mapping[Actor, Facts], cut: int) -> Actor | None:
-    """Whose kept buckets roll the others forward."""
-    return min((m for m in members if facts[m].decided == cut), default=None)
-
-
-def _evidence(trigger: Trigger, triggers: Sequence[Trigger]) -> list[EventRef]:
-    """All that was told about the subject of a death: an actor dies once, so it is judged once."""
-    if trigger.subject is None:
-        return list(trigger.evidence)
-    about = [t for t in triggers if (t.fault, t.subject) == (trigger.fault, trigger.subject)]
-    return list(dict.fromkeys(ref for t in about for ref in t.evidence))
-
-
-def _authors(view: View) -> list[Actor]:
-    """The author of a cohort is its lowest member."""
-    return [min(cohort) for cohort in view.cohorts if cohort]
-
-
-def _open_dots(author: Actor, facts: Facts, frontier: Clock) -> list[Dot]:
-    first = frontier.upto(author) + 1
-    return [Dot(author.rank, author.incarnation, c) for c in range(first, facts.issued + 1)]
-
-
-def _frontier_at(facts: Mapping[Actor, Facts], cut: int) -> Clock:
-    clock = Clock()
-    for told in facts.values():
-        if not told.dead and told.decided == cut:
-            clock = clock.merge(Clock(told.frontier))
-    return clock
-
-
-def _in_flight(current: View, facts: Mapping[Actor, Facts], cut: int) -> list[Dot]:
-    """Dots issued for a step that nobody decided, by any author, dead or alive."""
-    frontier = _frontier_at(facts, cut)
-    return [d for a in _authors(current) if a in facts for d in _open_dots(a, facts[a], frontier)]
-
-
-def _voided(current: View, facts: Mapping[Actor, Facts], alive: list[Actor], cut: int) -> list[Dot]:
-    """Dots whose step no survivor decided and whose name must not be used again.
-
-    Those of a dead author: their gradients are gone with the author's view. Those of a living one, if
-    somebody who was lost may have decided the step: what it applied is another update than the one
-    that the survivors will reduce without it.
-    """
-    if not alive:
-        return []
-    frontier = _frontier_at(facts, cut)
-    doubt = _in_doubt(current, facts, alive, cut)
-    return [
-        dot
-        for author in _authors(current)
-        if author in facts and (facts[author].dead or doubt)
-        for dot in _open_dots(author, facts[author], frontier)
-    ]
-
-
-def _in_doubt(current: View, facts: Mapping[Actor, Facts], alive: list[Actor], cut: int) -> bool:
-    """A lost member may have decided the step after the cut, and no survivor has."""
-    if any(told.dead and told.decided > cut for told in facts.values()):
-        return True
-    unknown = any(m not in facts for m in current.members)
-    return unknown and all(facts[m].launched_all and facts[m].decided == cut for m in alive)
-
-
-def _stopped(member: Actor, facts: Mapping[Actor, Facts]) -> bool:
-    return member in facts and facts[member].stopped
-
-
-def _how_lost(lost: list[Actor], facts: Mapping[Actor, Facts]) -> str:
-    """In the words of each: who died, who was stopped, whose host did not answer."""
-    stopped = [m for m in lost if _stopped(m, facts)]
-    silent = [m for m in lost if m not in facts]
-    died = [m for m in lost if m not in stopped and m not in silent]
-    said = [(died, "died"), (stopped, "stopped"), (silent, "did not answer")]
-    return ", ".join(f"{_ranks(who)} {what}" for who, what in said if who)
-
-
-def _ranks(actors: list[Actor]) -> str:
-    names = ", ".join(str(a) for a in actors)
-    return f"rank {names}" if len(actors) == 1 else f"ranks {names}"

@@ -18,8 +18,9 @@ from cascade_runtime.agent.config import JobConfig
 from cascade_runtime.agent.gpu_samples import Look
 from cascade_runtime.agent.judge import Judge
 from cascade_runtime.agent.local_rank import LocalRank
-from cascade_runtime.agent.protocol import Message, Trigger, View, Waits
+from cascade_runtime.agent.protocol import Trigger, View, Waits
 from cascade_runtime.agent.rows import AgentRows
+from cascade_runtime.detectors import pace
 from cascade_runtime.detectors._base import Detector, Measures, Verdict
 from cascade_runtime.detectors._steps import StepBook
 from cascade_runtime.vocabulary.fault import FaultEvent
@@ -33,7 +34,10 @@ _MANY_HOSTS = 4
 ROW_S = 1.0
 """What is measured, and what stands unchanged, is recorded once in this time."""
 
-SIGNALS = ("feed_step", "feed_place", "feed_beat", "feed_joined", "feed_lost", "feed_gpu")
+SIGNALS = (
+    "feed_step", "feed_place", "feed_beat", "feed_joined", "feed_lost", "feed_gpu", "feed_cohorts",
+    "feed_wait",
+)  # fmt: skip
 """What is fed here; a detector takes those that it has a method for."""
 
 ACTED_ON_ELSEWHERE = FaultEvent.GPU_FAIL_STOP
@@ -65,15 +69,22 @@ class Watch:
         }
         self._book = StepBook()
         self._local: list[LocalRank] = []
-        self._members: frozenset[Actor] = frozenset()
+        self._together: frozenset[Actor] = frozenset()
+        """Members that step with others, who may wait for them."""
+        self._is_parted = False
+        self._joinable: set[Actor] = set()
+        """Ranks that step by themselves, of which was told in this epoch that they need not."""
         self._evidence: dict[_Key, EventRef] = {}
         self._recorded_s: dict[_Key, float] = {}
         self._measured_s = 0.0
 
     def install(self, view: View, now_s: float) -> None:
         """A view was committed: other members, other steps to come."""
-        self._book.install(view.epoch, view.members)
-        self._members = frozenset(view.members)
+        # Whoever steps by itself keeps nobody waiting, and has steps of its own numbers.
+        together = [m for c in view.cohorts if len(c) > 1 or len(view.cohorts) == 1 for m in c]
+        self._together, self._is_parted = frozenset(together), len(view.cohorts) > 1
+        self._book.install(view.epoch, together)
+        self._joinable.clear()
         known = {rank.actor: rank for rank in self._local}
         self._local = [
             known.get(actor) or LocalRank(self._config, actor)
@@ -85,21 +96,29 @@ class Watch:
         for actor in view.departed:
             if view.member_reason != "finished":
                 self._feed("feed_lost", actor, now_s)
-            for detector in self._detectors:
-                detector.forget(actor)
-            for kept in (self._evidence, self._recorded_s):
-                for key in [key for key in kept if key[2] == actor]:
-                    del kept[key]
+            self._forget(actor, self._detectors)
+        for actor in set(view.members) - self._together:
+            among = [d for d in self._detectors if not hasattr(d, "feed_cohorts")]
+            self._forget(actor, among)
+        self._feed("feed_cohorts", view.epoch, view.cohorts, now_s)
+
+    def _forget(self, actor: Actor, detectors_: list[Detector]) -> None:
+        for detector in detectors_:
+            detector.forget(actor)
+        for kept in (self._evidence, self._recorded_s):
+            for key in [key for key in kept if key[2] == actor]:
+                del kept[key]
 
     def on_waits(self, agent: Actor, told: Waits, now_s: float) -> None:
         """What an agent (this one too) tells of its ranks."""
         self._feed("feed_beat", agent, now_s)
         for account in told.steps:
             self._book.feed(account)
+            self._feed("feed_wait", account, now_s)
         for step in self._book.take():
             self._feed("feed_step", step, now_s)
         for place in told.places:
-            if place.actor in self._members:
+            if place.actor in self._together:
                 self._feed("feed_place", place)
 
     def on_gpus(self, looks: Iterable[Look], pids: Mapping[int, Actor], now_s: float) -> None:
@@ -119,7 +138,7 @@ class Watch:
         places = [place for rank in self._local if (place := rank.place(now_s)) is not None]
         return Waits(steps, places)
 
-    def decide(self, now_s: float, leading: bool, observe: bool) -> list[Message]:
+    def decide(self, now_s: float, leading: bool, observe: bool) -> list[Trigger]:
         """Let the detectors decide; record it and say what everybody must know, where this one leads."""
         new = [verdict for detector in self._detectors for verdict in detector.decide(now_s)]
         for verdict in new:
@@ -134,7 +153,15 @@ class Watch:
         if not leading:
             return []
         begun = [self._trigger(v) for v in new if not v.cleared and _counts(v)]
-        return [trigger for trigger in begun if self._judge.consider(trigger, observe)]
+        wanted = [trigger for trigger in begun if self._judge.consider(trigger, observe)]
+        return wanted + self._joinable_again()
+
+    def _joinable_again(self) -> list[Trigger]:
+        """Ranks that step by themselves and keep the others' pace: once an epoch each."""
+        found = [v for v in self._standing() if v.detector == pace.NAME and self._is_parted]
+        new = [v for v in found if v.subject not in self._joinable]
+        self._joinable.update(v.subject for v in new if v.subject is not None)
+        return [self._trigger(verdict) for verdict in new]
 
     def _standing(self) -> list[Verdict]:
         return [verdict for detector in self._detectors for verdict in detector.standing]

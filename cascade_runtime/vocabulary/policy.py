@@ -101,6 +101,12 @@ class PaceLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     forgets_s: _Positive = 600.0
 
 
+class CohortRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[cohorts]``: whether a straggler steps by itself below STRONG."""
+
+    split: bool = False
+
+
 class NvmlLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``[nvml]``: when a GPU is named for what its counters say."""
 
@@ -120,6 +126,7 @@ class _PolicyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     dead: DeadLimits = DeadLimits()
     slow: SlowLimits = SlowLimits()
     pace: PaceLimits = PaceLimits()
+    cohorts: CohortRules = CohortRules()
     nvml: NvmlLimits = NvmlLimits()
 
 
@@ -145,6 +152,7 @@ class Policy:
         self.dead = file.dead
         self.slow = file.slow
         self.pace = file.pace
+        self.cohorts = file.cohorts
         self.nvml = file.nvml
         self._moves = {(r.from_regime, r.fault): r.to_regime for r in file.rows}
 

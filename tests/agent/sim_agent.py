@@ -46,7 +46,7 @@ from cascade_runtime.agent.walk_effects import (
 )
 from cascade_runtime.vocabulary.fault import FaultEvent
 from cascade_runtime.vocabulary.identity import Actor, EventRef
-from cascade_runtime.vocabulary.policy import load_policy
+from cascade_runtime.vocabulary.policy import CohortRules, load_policy
 from tests.agent.sim_newcomer import Newcomer
 from tests.agent.sim_rank import Rank
 
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from tests.agent.simulation import Cluster
 
 POLICY = load_policy()
+POLICY.cohorts = CohortRules(split=True)
 PATIENCE = 4
 """A walk that stands still for so many ticks is taken over by an agent that does not lead."""
 
@@ -134,6 +135,8 @@ class Agent:
         self.suspected = self.suspects
         walker.suspect(self.suspected)
         self.perform()  # a view may be committed by now, and judge triggers
+        if self.cluster.is_even and self.leads() and not walker.walking:
+            self.fire_pace()
         stands = (walker.epoch, walker.promised)
         self._still = self._still + 1 if stands == self._stood else 0
         self._stood = stands
@@ -160,19 +163,31 @@ class Agent:
                     walker.coordinate(graceful=not deaths)
         self.perform()
 
-    def fire(self, fault: FaultEvent) -> None:
-        """A signal was judged to be a fault event here."""
-        self._trigger(fault, None)
+    def fire(self, fault: FaultEvent | None, subject: Actor | None = None) -> None:
+        """A signal was judged to be a fault event here; None: ``subject`` keeps the pace again."""
+        self._trigger(fault, subject, certified=False)
+
+    def fire_pace(self) -> None:
+        """All that step by themselves keep the pace again."""
+        view = self.walker.view
+        if len(view.cohorts) > 1 and not any(t.fault is None for t in self.triggers):
+            for cohort in view.cohorts:
+                if len(cohort) == 1:
+                    self.fire(None, cohort[0])
 
     def _trigger(
-        self, fault: FaultEvent, subject: Actor | None, told: EventRef | None = None
+        self,
+        fault: FaultEvent | None,
+        subject: Actor | None,
+        told: EventRef | None = None,
+        certified: bool = True,
     ) -> None:
         self._num_rows += 1
         ref = EventRef(self.actor.rank, self.actor.incarnation, self._num_rows)
-        if subject is not None and told is None:
+        if certified and subject is not None and told is None:
             self.disk.append("evidence", (subject, ref))
         evidence = [ref] if told is None else [told, ref]
-        certified = subject is not None
+        certified = certified and subject is not None
         self._broadcast(Trigger(fault, subject, evidence, f"{fault} of {subject}", certified))
 
     def certify(self, actor: Actor) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cascade_runtime.agent.plan import Awaits, Drains, Plan
+from cascade_runtime.agent.plan_cohorts import is_apart
 from cascade_runtime.agent.protocol import Facts, View
 from cascade_runtime.vocabulary.fault import FaultEvent
 from cascade_runtime.vocabulary.identity import Actor, Dot
@@ -33,6 +34,9 @@ class Laws:
     ) -> None:
         assert set(facts) <= set(current.members), "facts of strangers"
         alive = {m: facts[m] for m in current.members if m in facts and not facts[m].dead}
+        if is_apart(current, facts):
+            self._apart(current, facts, alive, plan)
+            return
         cut = max((f.decided for f in alive.values()), default=None)
         if isinstance(plan, Drains):
             assert len(alive) == len(current.members), "drained although somebody is lost"
@@ -66,6 +70,50 @@ class Laws:
             assert facts[view.source].decided == view.cut_step
         if view.regime > view.from_regime:
             assert not view.departed, "a climb with a loss"
+
+    def _apart(
+        self,
+        current: View,
+        facts: Mapping[Actor, Facts],
+        alive: Mapping[Actor, Facts],
+        plan: Plan | Drains | Awaits,
+    ) -> None:
+        """Where cohorts are apart, or not level since."""
+        assert not isinstance(plan, Awaits), "nobody joins while cohorts are apart"
+        if isinstance(plan, Drains):
+            assert len(alive) == len(current.members), "drained although somebody is lost"
+            assert {facts[m].decided for m in plan.ranks} == {plan.step - 1}
+            return
+        view = plan.view
+        assert view.epoch == current.epoch + 1
+        assert not view.joined
+        assert view.members == list(alive)
+        self._regime(view)
+        assert view.regime is not Regime.STRONG, "a climb while cohorts are apart"
+        if len(view.cohorts) > 1:
+            assert view.cohorts == current.cohorts
+            assert not (view.departed or view.optim_from)
+        assert sorted(m for c in view.cuts for m in c.members) == view.members
+        for level in view.levels:
+            assert level.upto == max(
+                d.counter for f in alive.values() for d in f.sums if d.actor == level.origin
+            )
+        for cut in view.cuts:
+            if cut.behind:
+                assert cut.source in set(cut.members) - set(cut.behind)
+        self._void_of_gone(current, facts, view)
+
+    def _void_of_gone(self, current: View, facts: Mapping[Actor, Facts], view: View) -> None:
+        """Of a dead author: what it issued, nobody decided and nobody folded."""
+        for author in (min(c) for c in current.cohorts):
+            if author not in facts or not facts[author].dead or not view.members:
+                continue
+            known = [max(self._ranks[m].frontier.upto(author), self._ranks[m].sums.get(author, 0))
+                     for m in view.members]  # fmt: skip
+            issued = facts[author].issued
+            lost = {Dot(author.rank, author.incarnation, c)
+                    for c in range(max(known) + 1, issued + 1)}  # fmt: skip
+            assert {d for d in view.voided if d.actor == author} == lost
 
     def _joined(self, current: View, alive: Mapping[Actor, Facts], view: View) -> None:
         """Somebody joins when nothing else is under way, over members that all stand at the cut."""
@@ -117,13 +165,16 @@ class Laws:
 
     def _at_the_cut(self, view: View) -> None:
         """Nobody who stays has moved since it answered, and all agree on what was decided."""
-        applied: dict[int, Dot] = {}
+        applied: dict[object, Dot] = {}
         for member in view.members:
             rank = self._ranks[member]
             if not rank.alive or (rank.actor, view) not in self._fabric.acknowledged:
                 continue
             assert rank.halted, f"{member} runs on"
-            assert rank.decided == view.cut_step - (member in view.behind), f"{member} is elsewhere"
+            cut = view.cut_of(member)
+            at = cut.step - (member in cut.behind) if rank.is_apart else view.cut_step
+            at -= member in view.behind
+            assert rank.decided == at, f"{member} is elsewhere"
             for step, dot in rank.applied.items():
                 assert applied.setdefault(step, dot) == dot, f"step {step} was decided twice"
 
@@ -152,6 +203,8 @@ class Laws:
     def settled(self) -> list[str]:
         """What still stands in the way of calm; empty when the job goes on as it should."""
         newest = self.history[-1]
+        if len(newest.cohorts) > 1:
+            return ["cohorts are apart"]
         wrong = [f"{m} is dead and a member" for m in newest.members if not self._ranks[m].alive]
         wrong += [f"{m} is stopped and a member" for m in newest.members if self._ranks[m].frozen]
         for rank in self._ranks.values():
@@ -167,6 +220,11 @@ class Laws:
                 wrong.append(f"{rank.actor} wants to leave")
             elif rank.halted:
                 wrong.append(f"{rank.actor} is halted")
+            elif newest.regime is not Regime.EVENTUAL and rank.is_apart:
+                wrong.append(f"{rank.actor} is not level")
             elif newest.regime is not Regime.EVENTUAL and rank.decided < self._fabric.limit:
                 wrong.append(f"{rank.actor} decided {rank.decided} of {self._fabric.limit}")
+        frontiers = {repr(self._ranks[m].frontier) for m in newest.members}
+        if not wrong and newest.regime is not Regime.EVENTUAL and len(frontiers) > 1:
+            wrong.append(f"frontiers differ: {frontiers}")
         return wrong

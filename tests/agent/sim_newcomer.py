@@ -86,7 +86,7 @@ class Newcomer(Rank):
         (source,) = [self._ranks[a] for a in self._sources() if f"take {a}" == what]
         self.source, self._epoch = source.actor, source.view.epoch
         self.decided, self.frontier = source.decided, Clock(source.frontier.dots())
-        self.applied = dict(source.applied)
+        self.applied, self.line = dict(source.applied), source.line
         if not source.alive:
             self._drained.add(source.actor)
         self._tell_level()

@@ -21,6 +21,8 @@ from cascade_runtime.agent.protocol import (
 from cascade_runtime.vocabulary.identity import Actor, Clock, Dot
 from cascade_runtime.vocabulary.regime import Regime
 
+Line = tuple[int, Actor | None]
+
 NEVER = View(
     epoch=-1,
     regime=Regime.STRONG,
@@ -47,6 +49,8 @@ class Fabric:
         """Epochs whose collectives broke with a rank: who has not seen one complete never will."""
         self.limit = 0
         """No rank launches a step beyond this one."""
+        self.folds: dict[tuple[int, Actor, int], dict[Actor, int]] = {}
+        """(epoch, author, step): other origins' sums that the cohort folds with the step."""
 
 
 class Rank:
@@ -71,8 +75,12 @@ class Rank:
         self.decided = 0
         self.issued = 0
         self.frontier = Clock()
-        self.applied: dict[int, Dot] = {}
-        """Decided step -> the dot that it applied."""
+        self.applied: dict[tuple[Line, int], Dot] = {}
+        """Whose step, and its number -> the dot that it applied."""
+        self.line: Line = (0, None)
+        """Whose steps it counts: those of the one cohort, or of a cohort since they parted."""
+        self.is_apart = False
+        self.sums: dict[Actor, int] = {}
         self.inbox: deque[tuple[Message, int]] = deque()
         self.outbox: deque[tuple[Message, int]] = deque()
         """Messages, each with the number of the ask that it is or answers."""
@@ -81,8 +89,12 @@ class Rank:
         self._ranks = ranks
 
     @property
+    def cohort(self) -> list[Actor]:
+        return next(c for c in self.view.cohorts if self.actor in c)
+
+    @property
     def author(self) -> Actor:
-        return min(self.view.members)
+        return min(self.cohort)
 
     def connect(self) -> None:
         """A new connection to the agent; what was sent on the old one and not read is lost."""
@@ -116,7 +128,7 @@ class Rank:
         running = not self.halted
         if running and self._may_enter():
             able.append("enter")
-        between_steps = running and self.entered and not self.launched
+        between_steps = running and self.entered and not (self.launched or self.holds)
         if between_steps and not self.leaving and self.decided < self._fabric.limit:
             able.append("launch")
         if (running or self.draining is not None) and self._may_decide():
@@ -143,26 +155,53 @@ class Rank:
         self.claimed = self.decided + 1
         self._sees_fence()
 
+    @property
+    def holds(self) -> bool:
+        return self.view.regime is Regime.EVENTUAL
+
     def _may_enter(self) -> bool:
         view = self.view
-        if self.entered or view.regime is Regime.EVENTUAL or view.epoch < 0:
+        if self.entered or view.epoch < 0 or (self.holds and not view.cuts):
             return False
         if any((view.epoch, m) not in self._fabric.arrived for m in view.members):
             return False
-        behind = view.source is not None and self.decided < view.cut_step
-        return not behind or (view.epoch, view.source) in self._fabric.entered
+        if any(not self._ranks[level.source].alive for level in view.levels):
+            return False  # a broadcast that never ends
+        cut = view.cut_of(self.actor)
+        return self.actor not in cut.behind or (view.epoch, cut.source) in self._fabric.entered
 
     def _enter(self) -> None:
         view = self.view
         self.entered = True
-        if view.source is not None and self.decided < view.cut_step:
-            source = self._ranks[view.source]
-            assert source.decided >= view.cut_step
-            assert view.cut_step == self.decided + 1, "more than one step behind: nobody kept it"
-            self._apply(source.applied[view.cut_step])
+        cut = view.cut_of(self.actor)
+        if self.actor in cut.behind and self.decided < cut.step:
+            assert cut.source is not None
+            source = self._ranks[cut.source]
+            assert cut.step == self.decided + 1, "more than one step behind: nobody kept it"
+            self._apply(source.applied[self.line, cut.step])
+        self._become_level(view)
         self._fabric.entered.add((view.epoch, self.actor))
-        if self.launched:
+        if self.launched and not self.holds:
             self._under_way()
+
+    def _become_level(self, view: View) -> None:
+        if not self.is_apart:
+            return
+        for level in view.levels:
+            source = self._ranks[level.source]
+            assert source.sums[level.origin] >= level.upto, "a source that has not what it gives"
+            self._take_sum(level.origin, level.upto)
+        for other in view.members:
+            if not self._ranks[other].is_apart and len(view.cohorts) == 1:
+                assert self._ranks[other].sums == self.sums, "level, and yet not equal"
+        if len(view.cohorts) == 1:
+            self.is_apart = False
+            self.decided = self.claimed = view.cut_step
+            self.line = (view.epoch, None)
+
+    def _take_sum(self, origin: Actor, upto: int) -> None:
+        self.sums[origin] = max(self.sums.get(origin, 0), upto)
+        self.frontier.cover(Dot(origin.rank, origin.incarnation, upto))
 
     def _launch(self) -> None:
         self.launched = True
@@ -174,6 +213,11 @@ class Rank:
             if self._sees_fence():
                 return
             self._acts()
+        if self.actor == self.author and self.is_apart:
+            others = [min(c) for c in self.view.cohorts if self.actor not in c]
+            told = {o: self._ranks[o].sums.get(o, 0) for o in others if self._ranks[o].alive}
+            key = (self.view.epoch, self.actor, self.decided + 1)
+            self._fabric.folds.setdefault(key, told)
         self._fabric.launched.add((self.view.epoch, self.decided + 1, self.actor))
 
     def _may_decide(self) -> bool:
@@ -182,15 +226,20 @@ class Rank:
         return (
             whole
             and self.launched
-            and all((*step, m) in self._fabric.launched for m in self.view.members)
+            and all((*step, m) in self._fabric.launched for m in self.cohort)
         )
 
     def _decide(self) -> None:
         author = self.author
         dot = Dot(author.rank, author.incarnation, self.frontier.upto(author) + 1)
         made = self._fabric.content.setdefault(dot, set())
-        made.add((self.decided + 1, tuple(self.view.members)))
+        made.add((self.decided + 1, tuple(self.cohort)))
+        folds = self._fabric.folds.get((self.view.epoch, author, self.decided + 1), {})
         self._apply(dot)
+        if self.is_apart:
+            for origin, upto in folds.items():
+                if upto:
+                    self._take_sum(origin, upto)
         if self.draining is not None:
             self._answer()
 
@@ -205,8 +254,12 @@ class Rank:
     def _apply(self, dot: Dot) -> None:
         self.decided += 1
         self._acts()
-        self.applied[self.decided] = dot
+        self.applied[self.line, self.decided] = dot
         self.frontier.cover(dot)
+        if self.is_apart:
+            self.sums[dot.actor] = dot.counter
+        elif len(self.view.cohorts) == 1:
+            self.sums = {}
         self.launched = False
 
     # ---- the walk --------------------------------------------------------------------------------
@@ -244,6 +297,8 @@ class Rank:
             frontier=self.frontier.dots(),
             launched_all=self.launched,
             leaving=self.leaving,
+            is_apart=self.is_apart,
+            sums=[Dot(o.rank, o.incarnation, c) for o, c in self.sums.items()],
         )
         self._say(Halted(facts))
 
@@ -255,6 +310,9 @@ class Rank:
             if dot.actor in view.members:
                 self.frontier.cover(dot)
         if self.actor in view.members:
+            if len(view.cohorts) > 1 and not self.is_apart:
+                self.is_apart, self.sums = True, {}
+                self.line = (view.epoch, self.author)
             self._fabric.arrived.add((view.epoch, self.actor))
         else:
             self.left = True

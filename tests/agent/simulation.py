@@ -47,6 +47,8 @@ class Cluster:
         self.installed = [-1] * num_agents
         self.ballots: set[Ballot] = set()
         self.hook: Hook | None = None
+        self.is_even = False
+        """No rank is slower than another any more."""
         self.queues: dict[tuple[int, int], deque[Message]] = {
             (i, j): deque() for i in range(num_agents) for j in range(num_agents) if i != j
         }
@@ -276,6 +278,7 @@ class Cluster:
     def heal(self) -> None:
         """Faults stop: agents are back, links whole, and the job has some steps to do."""
         self.held.clear()
+        self.is_even = True
         for pair in list(self.severed):
             self.mend(*pair)
         for index, agent in enumerate(self.agents):

@@ -108,6 +108,23 @@ class Job(RuleBasedStateMachine):
             agent.perform()
 
     @precondition(lambda self: self.cluster.live())
+    @rule(which=st.integers(0, 3), slow=st.integers(0, 7))
+    def straggle(self, which, slow):
+        agent = self.agent(which)
+        members = agent.walker.view.members
+        if not agent.frozen and members:
+            agent.fire(FaultEvent.RANK_SKEW_HIGH, members[slow % len(members)])
+            agent.perform()
+
+    @precondition(lambda self: self.cluster.live())
+    @rule(which=st.integers(0, 3))
+    def keep_pace(self, which):
+        agent = self.agent(which)
+        if not agent.frozen:
+            agent.fire_pace()
+            agent.perform()
+
+    @precondition(lambda self: self.cluster.live())
     @rule(which=st.integers(0, 3))
     def settle(self, which):
         if self.agent(which).walker.view.members and not self.agent(which).frozen:
@@ -139,7 +156,9 @@ Job.TestCase.settings = settings(
 TestJob = Job.TestCase
 
 
-def shake(cluster: Cluster, chance: random.Random, share: float, again: int = 0) -> None:
+def shake(
+    cluster: Cluster, chance: random.Random, share: float, again: int = 0, apart: int = 0
+) -> None:
     """One random event: mostly a move, sometimes time, in ``share`` of the cases a fault."""
     drawn, live = chance.random(), [a for a in cluster.live() if not a.frozen]
     if drawn > share + 0.1 and (able := cluster.moves()):
@@ -152,6 +171,7 @@ def shake(cluster: Cluster, chance: random.Random, share: float, again: int = 0)
         what = chance.choice(
             ["kill", "leave", "agent", "agent", "link", "suspect", "fault", "debt", "stop", "doze"]
             + ["again"] * again
+            + ["apart"] * apart
         )
         if what == "kill" and sum(r.alive for r in cluster.ranks.values()) > 1:
             cluster.kill(rank.actor, breaks=chance.random() < 0.5)
@@ -175,6 +195,11 @@ def shake(cluster: Cluster, chance: random.Random, share: float, again: int = 0)
             chance.choice(live).fire(chance.choice(FAULTS))
         elif what == "again" and (able := cluster.can_come_back()):
             cluster.start_again(chance.choice(able))
+        elif what == "apart" and live and (members := live[0].walker.view.members):
+            if len(live[0].walker.view.cohorts) > 1 and chance.random() < 0.5:
+                live[0].fire_pace()
+            else:
+                live[0].fire(FaultEvent.RANK_SKEW_HIGH, chance.choice(members))
         elif what == "debt" and live and live[0].walker.view.members:
             live[0].settle()
         cluster.fabric.limit += chance.random() < 0.2
@@ -191,3 +216,19 @@ def test_long_random_schedules(block):
             shake(cluster, chance, share)
         cluster.heal()
         cluster.run_to_calm(chance)
+
+
+@pytest.mark.parametrize("block", range(8))
+def test_long_random_schedules_of_stragglers(block):
+    parted = 0
+    for seed in range(60 * block, 60 * block + 60):
+        chance = random.Random(seed)
+        num_agents = chance.choice([1, 2, 2, 3])
+        cluster = Cluster(num_agents, chance.randint(max(2, num_agents), 6))
+        share = chance.choice([0.01, 0.02, 0.05, 0.1])
+        for _ in range(chance.choice([30, 80, 200])):
+            shake(cluster, chance, share, again=2, apart=12)
+        cluster.heal()
+        cluster.run_to_calm(chance)
+        parted += any(len(v.cohorts) > 1 for v in cluster.laws.history)
+    assert parted > 5

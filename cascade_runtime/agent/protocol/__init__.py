@@ -49,8 +49,10 @@ from cascade_runtime.agent.protocol.states import (
     LOST,
     NO_BALLOT,
     Ballot,
+    Cut,
     DebtInfo,
     Facts,
+    SumLevel,
     View,
 )
 from cascade_runtime.agent.protocol.to_ranks import (
@@ -80,6 +82,7 @@ __all__ = [
     "Ballot",
     "Beat",
     "Commit",
+    "Cut",
     "DebtInfo",
     "DebtNote",
     "Drain",
@@ -113,6 +116,7 @@ __all__ = [
     "SettleOrder",
     "StopJob",
     "Stuck",
+    "SumLevel",
     "Trigger",
     "Value",
     "View",

@@ -23,11 +23,39 @@ NO_BALLOT = Ballot(0, -1)
 """Below every ballot."""
 
 
+class Cut(msgspec.Struct, frozen=True):
+    """Where members that stepped together stand: those ``behind`` are rolled forward to ``step``.
+
+    ``members`` are those of them that are members of the new view too.
+    """
+
+    members: list[Actor]
+    step: int
+    source: Actor | None = None
+    behind: list[Actor] = []
+
+
+class SumLevel(msgspec.Struct, frozen=True):
+    """All members get this origin's running sum up to ``upto`` from ``source``.
+
+    ``least`` is what the member with the least of it has.
+    """
+
+    origin: Actor
+    upto: int
+    least: int
+    source: Actor
+
+
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """One committed state of the job: what all members that committed it agree on.
 
     ``cut_step`` is the last step that any answering member had decided. Members listed in ``behind``
     are rolled forward to it with the buckets that ``source`` kept; all then step on from it.
+
+    Where there were several cohorts, each has a cut of its own in ``cuts``. All members are made level
+    by ``levels``. Where the cohorts become one, all take optimizer state from ``optim_from`` and go on
+    from ``cut_step`` and ``cut_version``, the greatest there are.
     """
 
     epoch: int
@@ -47,6 +75,15 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     behind: list[Actor] = []
     voided: list[Dot] = []
     in_flight: list[Dot] = []
+    cuts: list[Cut] = []
+    levels: list[SumLevel] = []
+    optim_from: Actor | None = None
+    cut_version: int = 0
+
+    def cut_of(self, actor: Actor) -> Cut:
+        """The cut of those that ``actor`` stepped together with before this view."""
+        whole = Cut(self.members, self.cut_step, self.source, self.behind)
+        return next((c for c in self.cuts if actor in c.members), whole)
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +103,14 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     ``decided`` is the last step that it may have decided."""
     stopped: bool = False
     """It lives and is fenced (``dead`` is set too): it never acts in a later epoch."""
+    version: int = 0
+    """Of every object."""
+    is_apart: bool = False
+    """Its parameters are a base and sums, and it is not level yet with those that it is to step with."""
+    sums: list[Dot] = []
+    """The running sums that it holds: of each origin the last dot in it."""
+    is_bound: bool = False
+    """Its optimizer keeps parameters of its own, so it must not part from the others."""
 
 
 class DebtInfo(msgspec.Struct, frozen=True, kw_only=True):
