@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 import xxhash
 
+from cascade_runtime.agent.control_log import comm_id_of
 from cascade_runtime.rank.groups import OPERATION_TIMEOUT, Group, GroupFactory
 from cascade_runtime.rank.member import Member
 from cascade_runtime.rank.objects import raw_bytes
@@ -33,20 +34,41 @@ class Collectives:
         self._factory = factory
         self._step = step
         self._group: Group | None = None
+        self._formed: dict[tuple[Actor, ...], Group] = {}
+        """Those of the view in force."""
         self.wakeup = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         """Readable when a collective has ended."""
 
     def form(self) -> None:
         """Form the communicator of the view in force; raises Superseded when a walk begins."""
         member = self._member
-        self._group = self._factory.form(member.cohort, member.actor, member.view.epoch)
+        self._group = self._form(member.cohort)
         member.group_row(member.view.epoch)
 
+    def form_side(self, members: list[Actor], label: str) -> None:
+        """The same for other members of the view; what is launched next runs on it."""
+        member = self._member
+        if members == member.cohort:
+            self.form()
+            return
+        self._group = self._form(members)
+        member.side_group_row(members, member.view.epoch, label)
+
+    def _form(self, members: list[Actor]) -> Group:
+        member, view = self._member, self._member.view
+        if tuple(members) not in self._formed:
+            many = len(view.cohorts) > 1 or view.cuts
+            tag = comm_id_of(members, view.epoch) + "/" if many else ""
+            group = self._factory.form(members, member.actor, view.epoch, tag)
+            self._formed[tuple(members)] = group
+        return self._formed[tuple(members)]
+
     def abandon(self) -> None:
-        """Leave the communicator."""
-        group, self._group = self._group, None
-        if group is not None:
-            self._step.leave_group(group.num_pending)
+        """Leave the view's communicators."""
+        groups, self._group, self._formed = list(self._formed.values()), None, {}
+        if groups:
+            self._step.leave_group(sum(g.num_pending for g in groups))
+        for group in groups:
             group.abandon()
 
     def launch_open(self) -> None:
@@ -66,6 +88,13 @@ class Collectives:
             part.scratch.copy_(part.local)
             root = self._member.author if part.op == "broadcast" else None
         self._start(part, group, root)
+
+    def broadcast(self, parts: list[Part], roots: list[Actor]) -> None:
+        """Launch a broadcast of each part from its root."""
+        group = self._group
+        assert group is not None
+        for part, root in zip(parts, roots, strict=True):
+            self._start(part, group, root)
 
     def broadcast_kept(self, parts: list[Part], source: Actor) -> list[Part]:
         """Launch a broadcast of each part's result from ``source`` to who is behind."""

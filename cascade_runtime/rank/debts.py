@@ -20,6 +20,8 @@ class Debts:
         self.standing: dict[str, DebtInfo] = {}
         """Opened here and not closed, by id."""
         self._closed: list[str] = []
+        self.drift = (0.0, 0.0)
+        """Of the parameters, L2 and largest, since the debts were opened."""
 
     def open(self, view: View, frontier: Clock) -> None:
         """What this walk relaxed, if it is on this member, the lowest, to say so."""
@@ -57,13 +59,14 @@ class Debts:
                     frontier=frontier.dots(),
                     resolved=debt.in_flight,
                     resolution="discarded" if debt.voided else "applied",
-                    drift_l2=0.0,
-                    drift_max=0.0,
+                    drift_l2=self.drift[0],
+                    drift_max=self.drift[1],
                 )
             else:
                 self._row("written_off", debt)
             self.standing.pop(debt.debt_id, None)
         if order.debts:
+            self.drift = (0.0, 0.0)
             self._link.send(DebtNote(self._actor, closed=[d.debt_id for d in order.debts]))
 
     def tell_again(self) -> None:

@@ -179,6 +179,13 @@ class Feeds:
             if feed.newcomer in view.members:
                 feed.finish()
 
+    def let_go(self) -> None:
+        """Cohorts part: this member's log is not all members' any more. Who was served asks again."""
+        self.stop()
+        self._feeds.clear()
+        self._calls, self._applied = [], []
+        self._member.on_applied = None
+
     def stop(self) -> None:
         """This member leaves."""
         for feed in self._feeds.values():

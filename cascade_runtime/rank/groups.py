@@ -83,8 +83,11 @@ class Group:
 class GroupFactory(Protocol):
     """Forms the communicator of a view."""
 
-    def form(self, members: list[Actor], me: Actor, epoch: int) -> Group:
-        """The group of ``members``; raises Superseded when another walk begins meanwhile."""
+    def form(self, members: list[Actor], me: Actor, epoch: int, tag: str = "") -> Group:
+        """The group of ``members``; raises Superseded when another walk begins meanwhile.
+
+        ``tag`` tells groups of one epoch apart.
+        """
         ...
 
 
@@ -95,9 +98,9 @@ class GlooFactory:
         self._link = link
         self._address = address
 
-    def form(self, members: list[Actor], me: Actor, epoch: int) -> Group:
+    def form(self, members: list[Actor], me: Actor, epoch: int, tag: str = "") -> Group:
         """As GroupFactory."""
-        store = AgentStore(self._link, epoch)
+        store = AgentStore(self._link, epoch, tag)
         gloo: Any = dist.ProcessGroupGloo  # the stubs know its public part only
         options = gloo._Options()
         options._devices = [gloo.create_device(hostname=self._address)]
@@ -123,19 +126,20 @@ def _threads() -> frozenset[int]:
 class AgentStore(dist.Store):  # type: ignore[misc,name-defined]  # absent from the stubs
     """A c10d store whose keys are kept by the agents, valid for one epoch."""
 
-    def __init__(self, link: AgentLink, epoch: int) -> None:
+    def __init__(self, link: AgentLink, epoch: int, tag: str = "") -> None:
         super().__init__()
+        self._tag = tag
         self._link = link
         self._epoch = epoch
 
     def set(self, key: str, value: Any) -> None:
         """Publish a key."""
         data = value.encode() if isinstance(value, str) else bytes(value)
-        self._link.send(Put(self._epoch, key, data))
+        self._link.send(Put(self._epoch, self._tag + key, data))
 
     def get(self, key: str) -> bytes:
         """Wait for a key."""
-        return ask(self._link, self._epoch, key)
+        return ask(self._link, self._epoch, self._tag + key)
 
     def wait(self, keys: list[str], timeout: timedelta | None = None) -> None:
         """Wait for all keys."""

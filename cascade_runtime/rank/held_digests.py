@@ -53,15 +53,22 @@ class HeldDigests:
             if name != "buffers" or not step_open:
                 self.row(i, view.regime, version, frontier)
 
-    def reconcile(self, view: View, version: int, frontier: Clock) -> None:
+    def reconcile(
+        self, view: View, version: int, frontier: Clock, instead: str | None = None
+    ) -> None:
         """Tell the agents the digest of everything held, at the current frontier; once an epoch.
 
         In EVENTUAL members may hold inside a step, where their buffers have already gone on alone
-        (the step's decision makes them equal again), so buffers are left out there.
+        (the step's decision makes them equal again), so buffers are left out there. ``instead``: what is
+        told where parameters are about to become what all have.
         """
         if self._reconciled_epoch == view.epoch:
             return
         self._reconciled_epoch = view.epoch
+        if instead is not None:
+            self._reconciled = Reconciled(self._actor, view.epoch, instead, frontier.dots())
+            self._link.send(self._reconciled)
+            return
         eventual = view.regime is Regime.EVENTUAL
         digests = [
             self.row(i, view.regime, version, frontier)

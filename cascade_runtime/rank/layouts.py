@@ -107,7 +107,7 @@ class Layouts:
     def decide(self, parts: list[Part]) -> None:
         """The open step is about to be decided, so all members have this cut."""
         following = self._member.decided + 2
-        self._decided = [self._cut(p, following) for p in parts]
+        self._decided = [self._cut(p, following) for p in parts if not p.is_fold]
         self._unproved.clear()
 
     def look_again(self) -> None:
@@ -123,7 +123,7 @@ class Layouts:
 
     def _cuts(self, parts: list[Part]) -> list[CutOfPart]:
         step = self._member.decided + 1
-        return [self._cut(p, step) for p in parts]
+        return [self._cut(p, step) for p in parts if not p.is_fold]
 
     def _cut(self, part: Part, step: int) -> CutOfPart:
         if step > self._last_look:

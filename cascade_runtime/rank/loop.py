@@ -86,6 +86,8 @@ class _Enforced:
 
     def before_step(self, optimizer: object, arguments: tuple[Any, ...], named: Any) -> None:
         self._check_reduced()
+        if self._stepper.decided_now:
+            self._stepper.fold_pending()
         if self._stepper.feeds is not None:
             self._stepper.feeds.before_optimizer(optimizer, arguments, named)
 

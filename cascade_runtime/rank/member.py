@@ -56,6 +56,19 @@ class Member:
         self.issued = 0
         """Counter of the last dot issued here."""
         self.frontier = Clock()
+        self.ahead = Clock()
+        """Updates of which a walk has brought the sums, and that are not on record here yet."""
+        self.is_apart = False
+        """Cohorts are apart, or were, and this member is not level with the others since."""
+        self.is_bound = False
+        """The optimizer keeps parameters of its own: this job must not part."""
+        self.deps: list[Dot] = []
+        """Of the open step: nearest updates of others that were folded since the one before it."""
+        self.needs: list[Dot] = []
+        """Of the open step: the clock of others when it was issued."""
+        self.held_sums: Callable[[], list[Dot]] = list
+        self.before_apply: Callable[[], None] = lambda: None
+        self.reconcile_as: Callable[[], str | None] = lambda: None
         self.leaving = False
         self.on_transition: list[Callable[[View], None]] = []
         self.on_fenced: Callable[[], None] = lambda: None
@@ -71,6 +84,8 @@ class Member:
         """Called with the dots of each update that was applied here (one an object)."""
         self._acknowledged: tuple[int, View] | None = None
         self._deps_told = Clock()
+        self._deps_of = -1
+        self._parted_at = Clock()
         self._rolled: list[Dot] = []
         self._digests = HeldDigests(actor, objects, recorder, link)
         self._debts = Debts(actor, recorder, link)
@@ -104,10 +119,17 @@ class Member:
         return Facts(
             decided=self.decided,
             issued=self.issued,
-            frontier=self.frontier.dots(),
+            frontier=self._known().dots(),
             launched_all=launched_all,
             leaving=self.leaving,
+            version=self.version,
+            is_apart=self.is_apart,
+            sums=self.held_sums(),
+            is_bound=self.is_bound,
         )
+
+    def _known(self) -> Clock:
+        return self.frontier.merge(self.ahead)
 
     def tell_progress(self, phase: int) -> None:
         """Write the progress word."""
@@ -134,16 +156,27 @@ class Member:
     def open_dots(self) -> list[Dot]:
         """The dots of the open step, one an object: the author's next."""
         author = self.author
-        first = self.frontier.upto(author) + 1
+        first = self._upto(author) + 1
         numbers = range(first, first + len(self.objects.names))
         return [Dot(author.rank, author.incarnation, number) for number in numbers]
 
+    def _upto(self, author: Actor) -> int:
+        return max(self.frontier.upto(author), self.ahead.upto(author))
+
+    @property
+    def has_issued(self) -> bool:
+        """This author's dots of the open step are issued."""
+        return self.issued > self._upto(self.actor)
+
     def issue(self) -> None:
         """The author's ``issued`` rows, before the step's last bucket is launched; once a step."""
-        if self.actor != self.author or self.issued > self.frontier.upto(self.actor):
+        if self.is_apart:
+            self._note_deps()
+        if self.actor != self.author or self.has_issued:
             return
         version = self.version + 1 if self.strong else None
-        self._issue(self.open_dots(), version, self._nearest_deps(), BACKWARD)
+        deps = self.deps if self.is_apart else self._nearest_deps()
+        self._issue(self.open_dots(), version, deps, BACKWARD)
 
     def _issue(self, dots: list[Dot], version: int | None, deps: list[Dot], phase: int) -> None:
         # The word before the rows: an agent that finds us dead voids what the word says was issued,
@@ -167,6 +200,16 @@ class Member:
         self._deps_told = Clock(self.frontier.dots())
         return deps
 
+    def _note_deps(self) -> None:
+        """Every member's, alike: each keeps the history of its cohort's steps."""
+        if self._deps_of == self.decided:
+            return
+        self._deps_of = self.decided
+        others = [d for d in self.frontier.dots() if d.actor != self.author]
+        self.deps = [d for d in others if d.counter > self._deps_told.upto(d.actor)]
+        self.needs = [d for d in others if d.counter > self._parted_at.upto(d.actor)]
+        self._deps_told = Clock(self.frontier.dots())
+
     def decide(self, rolled: bool = False) -> None:
         """The step's last bucket is done on the view.
 
@@ -177,6 +220,7 @@ class Member:
         # Either we see the fence now, or the agent sees the claim.
         self._progress.claim(self.decided + 1)
         self.check_fence()
+        self.before_apply()
         self._apply(dots)
         self.decided += 1
 
@@ -207,17 +251,47 @@ class Member:
             self._link.send(Round(self.actor, self.view.epoch, self.decided))
             self.reconcile()
 
+    # ---- cohorts apart ---------------------------------------------------------------------------
+
+    def part(self) -> None:
+        """From here on steps, counters and versions are the cohort's own."""
+        self.is_apart = True
+        self._deps_of, self._deps_told = -1, Clock(self.frontier.dots())
+        self._parted_at = self._deps_told
+
+    def become_one(self, view: View, step_open: bool) -> None:
+        """All members are level: they count on from the furthest of them."""
+        self.is_apart = False
+        self.decided, self.version = view.cut_step, view.cut_version
+        self._recorder.set_step(self.decided + 1)
+        if step_open:
+            self._recorder.steps("begin")  # it counts as another step from here
+
+    def fold_rows(self, origin: Actor, upto: int, deps: list[Dot]) -> None:
+        """``applied`` rows of another cohort's step: parameters alone come from there."""
+        names = self.objects.names
+        first = upto - len(names) + 1
+        dots = [Dot(origin.rank, origin.incarnation, first + i) for i in range(len(names))]
+        count = self.objects.num_params
+        self._recorder.updates("applied", names[:count], dots[:count], None, deps, [None] * count)
+        self.frontier.cover(dots[-1])
+
     def digest_cut(self, step_open: bool) -> None:
         """Digests of all objects where this member halted; buffers only between steps."""
         self._digests.at_cut(self.view, self.decided, self.version, self.frontier, step_open)
 
     def reconcile(self) -> None:
         """Tell the agents the digest of everything held, at the current frontier; once an epoch."""
-        self._digests.reconcile(self.view, self.version, self.frontier)
+        if not self.is_apart:
+            self._digests.reconcile(self.view, self.version, self._known(), self.reconcile_as())
 
     def settle(self, order: Settle) -> None:
         """Close debts: settled where all members agree by digest, written off where not."""
-        self._debts.settle(order, self.frontier)
+        self._debts.settle(order, self._known())
+
+    def note_drift(self, l2: float, largest: float) -> None:
+        """How far the parameters moved when cohorts became one: it goes onto what is settled next."""
+        self._debts.drift = l2, largest
 
     def tell_again(self) -> None:
         """The agent was away and may have missed these; all of them are idempotent."""
@@ -256,7 +330,7 @@ class Member:
         """Install a committed view: rows, voided dots, debts, the climb's fold."""
         self.check_fence()
         before = self.view
-        if self.actor in before.members and self.decided < view.cut_step:
+        if self.actor in before.members and self.decided < view.cut_of(self.actor).step:
             # Kept over further walks: until it is rolled forward the open step stays that view's.
             self._rolled = self._rolled or self.open_dots()
         else:
@@ -282,6 +356,10 @@ class Member:
     def group_row(self, ordinal: int) -> None:
         """The communicator of this member's cohort."""
         self._rows.group(self.view, self.cohort, ordinal)
+
+    def side_group_row(self, members: list[Actor], ordinal: int, label: str) -> None:
+        """A communicator of some of the view's members, for a while."""
+        self._rows.side_group(members, ordinal, label)
 
     def _discard(self, dots: list[Dot]) -> None:
         names = self.objects.names

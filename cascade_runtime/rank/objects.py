@@ -60,6 +60,11 @@ class ModelObjects:
         """The module's buffers, in registration order."""
         return [b for _, b in self._buffers]
 
+    @property
+    def num_params(self) -> int:
+        """How many of ``names`` are parameters; they come first."""
+        return len(self._pieces)
+
     def look_up_buffers(self) -> None:
         """After a forward, in which a module may have put other tensors in their place."""
         if not self._buffers:

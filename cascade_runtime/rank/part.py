@@ -18,6 +18,9 @@ def no_parameters() -> Sequence[torch.Tensor]:
     return ()
 
 
+FOLD_LABELS = ("folds", "sum/")
+
+
 class Part:
     """One bucket (or the buffers) of the open step, and its collective on the newest group.
 
@@ -53,6 +56,11 @@ class Part:
         self.cseq = -1
         self.complete_ns = 0
         self.failed: str | None = None
+
+    @property
+    def is_fold(self) -> bool:
+        """It carries other cohorts' updates, not this step's."""
+        return self.label.startswith(FOLD_LABELS)
 
     @property
     def done(self) -> bool:

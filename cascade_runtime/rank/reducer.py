@@ -14,7 +14,9 @@ from torch.distributed import GradBucket  # type: ignore[attr-defined]  # absent
 
 from cascade_runtime.agent.protocol import View
 from cascade_runtime.progress import BACKWARD, FORWARD, WAITING
+from cascade_runtime.rank.apart import Apart
 from cascade_runtime.rank.bucket_map import Layout
+from cascade_runtime.rank.channel import Channel
 from cascade_runtime.rank.collectives import Collectives
 from cascade_runtime.rank.feed import Feeds
 from cascade_runtime.rank.groups import GroupFactory
@@ -24,6 +26,7 @@ from cascade_runtime.rank.member import Member
 from cascade_runtime.rank.objects import pack, unpack
 from cascade_runtime.rank.open_step import OpenStep
 from cascade_runtime.rank.part import Offsets, Part
+from cascade_runtime.rank.snapshot import TrainingState
 from cascade_runtime.rank.told_buckets import ToldBuckets
 from cascade_runtime.rank.used import UsedParameters
 from cascade_runtime.rank.waiting import Waiting
@@ -40,15 +43,20 @@ class StepReducer:
         link: AgentLink,
         recorder: Recorder,
         factory: GroupFactory,
+        state: TrainingState,
     ) -> None:
         self.member = member
+        self._apart = Apart(member, state)
+        self._channel = Channel(member, link, recorder, self._apart)
         self._step = OpenStep(member)
         self._collectives = Collectives(member, recorder, factory, self._step)
         self._layouts = Layouts(member, link, member.objects.parameters)
         self._waiting = Waiting(member, link, self._layouts, self._collectives.wakeup)
+        self._waiting.channel = self._channel
         self._walking = Walking(
-            member, link, self._step, self._collectives, self._layouts, self._waiting
-        )
+            member, link, self._step, self._collectives, self._layouts, self._waiting,
+            self._apart, self._channel,
+        )  # fmt: skip
         self.used: UsedParameters | None = None
         """Set where ranks may use different parameters."""
         self.unreduced = False
@@ -105,15 +113,26 @@ class StepReducer:
     def _launch_buckets(self, last: bool) -> None:
         """Launch what is not under way yet; with the last bucket, complete the step."""
         step = self._step
+        entered_ns = 0
+        if last and self._channel.must_wait:
+            entered_ns = time.monotonic_ns()
+            self._wait_for_room()
         step.has_all = last
         if last:
             self._add_rest()
             self.member.issue()
+            self._channel.issued()
             self.member.tell_progress(WAITING)
-            self.member.steps.entered_ns = time.monotonic_ns()
+            self.member.steps.entered_ns = entered_ns or time.monotonic_ns()
             self._complete_step()
         elif not step.is_held:
             self._collectives.launch_open()
+
+    def _wait_for_room(self) -> None:
+        """At the staleness bound: the last bucket is launched when its dots may be issued."""
+        self._step.is_held = True
+        self.member.tell_progress(WAITING)
+        self._walking.wait_for_room()
 
     def _bucket_part(self, bucket: GradBucket) -> Part:
         local = bucket.buffer()
@@ -137,6 +156,7 @@ class StepReducer:
             marks = self.used.marks.clone()
             scratch = self._step.scratch("used", marks)
             self._step.parts.append(Part("used", marks, scratch, "all_reduce"))
+        self._step.parts += self._channel.parts(self._step)
 
     def _buffers(self) -> list[torch.Tensor]:
         return [b for b in self.member.objects.buffers if b.numel()]
@@ -190,8 +210,11 @@ class StepReducer:
     def begin_forward(self) -> None:
         """A forward of a step: serve what the agent asks; with the first, the step's first rows."""
         self.end_skipped()
-        if self.feeds is not None and not self._step.has_begun:
-            self.feeds.boundary()
+        if not self._step.has_begun:
+            if self.feeds is not None and self._apart.is_clear:
+                self.feeds.boundary()
+            self._apart.ensure_base()
+            self._channel.open(self.member.view)
         self._walking.answer_owed()
         self._walking.serve_pending()
         self._walking.hold_in_eventual()
@@ -227,6 +250,8 @@ class StepReducer:
         step = self._step
         self.unreduced = False
         for part in step.parts:
+            if part.is_fold:
+                continue
             if part.label == "buffers":
                 unpack(part.scratch, self._buffers())
             elif part.label == "used":
@@ -254,14 +279,24 @@ class StepReducer:
         if step.is_decided:
             self.member.check_fence()
             step.is_decided = step.has_begun = False
+            self.fold_pending()  # where the optimizer did not step
+            self._channel.end_step()
+            self._apart.look_at_optimizer()
             self.member.end_step(step.done_ns)
             step.done_ns = 0
             if self._walking.is_logging:
                 # A newcomer's log of this step is whole when the next one begins: schedulers step
                 # after the optimizer. A walk that counts on this member's stand waits for that.
                 return
+            self._walking.answer_owed()
             self._walking.serve_pending()
             self._walking.hold_in_eventual()
+
+    def fold_pending(self) -> None:
+        """The optimizer is about to step: parameters become those that all have, after a levelling."""
+        drift = self._apart.fold_pending()
+        if drift is not None:
+            self.member.note_drift(*drift)
 
     # ---- the view --------------------------------------------------------------------------------
 

@@ -137,7 +137,11 @@ class Session:
             stepper = StepObserver(member, link, recorder, model.process_group)
         else:
             take_over(model)
-            stepper = StepReducer(member, link, recorder, GlooFactory(link, "127.0.0.1"))
+            state = TrainingState(
+                model.module, optimizer, lambda: schedulers_of(optimizer), objects
+            )
+            factory = GlooFactory(link, "127.0.0.1")
+            stepper = StepReducer(member, link, recorder, factory, state)
             others = lifeline_hosts(agent, config.num_hosts)
             lifelines = Lifelines([config.socket_path(i) for i in others], actor)
 
@@ -150,9 +154,6 @@ class Session:
         session = cls(member, stepper, recorder, link, objects)
         session.stop_note = config.stop_path()
         if isinstance(stepper, StepReducer):
-            state = TrainingState(
-                model.module, optimizer, lambda: schedulers_of(optimizer), objects
-            )
             stepper.feeds = Feeds(member, state, recorder)
             stepper.params = dict(model.module.named_parameters())
             stepper.param_names = {id(p): name for name, p in stepper.params.items()}

@@ -91,6 +91,28 @@ class TrainingState:
             "schedulers": [[type(s).__name__, _copied(s.state_dict())] for s in self._schedulers()],
         }
 
+    def tell_optimizer(self, *, copied: bool = True) -> Tree:
+        """State and hyperparameters of the optimizer, and its schedulers."""
+        copy = _copied if copied else _as_it_is
+        return {
+            "state": [
+                [i, j, copy(self.optimizer.state[p])]
+                for i, j, p in self._places()
+                if p in self.optimizer.state
+            ],
+            "groups": self.tell_groups(),
+            "schedulers": [[type(s).__name__, copy(s.state_dict())] for s in self._schedulers()],
+        }
+
+    def take_optimizer(self, told: Tree) -> None:
+        """Become what ``tell_optimizer`` told; the loop and its parameters stay."""
+        self._check_rest(told)
+        places = self._by_place()
+        self.optimizer.state.clear()
+        for i, j, value in told["state"]:
+            self.optimizer.state[places[i, j]] = value
+        self._take_rest_of_optimizer(told)
+
     def tell_groups(self) -> list[Tree]:
         """The optimizer's hyperparameters as they are now."""
         return [
@@ -142,6 +164,9 @@ class TrainingState:
         for name, parameter in self._module.named_parameters():
             parameter.requires_grad_(name in trained)
             parameter.grad = kept.get(name)
+        self._take_rest_of_optimizer(told)
+
+    def _take_rest_of_optimizer(self, told: Tree) -> None:
         self._take_groups(told["groups"])
         for scheduler, (_, state) in zip(self._schedulers(), told["schedulers"], strict=True):
             scheduler.load_state_dict(state)
@@ -199,4 +224,8 @@ def _copied(value: Any) -> Any:
         return {k: _copied(v) for k, v in value.items()}
     if type(value) in (list, tuple):
         return type(value)(_copied(v) for v in value)
+    return value
+
+
+def _as_it_is(value: Any) -> Any:
     return value

@@ -43,14 +43,29 @@ class ViewRows:
         )
 
     def group(self, view: View, cohort: list[Actor], ordinal: int) -> None:
-        """The communicator of a cohort of the view; it replaces the one told last."""
+        """The communicator of a cohort of the view.
+
+        It replaces the one told last, unless cohorts part or become one: members are the same then.
+        """
         comm_id = comm_id_of(cohort, ordinal)
+        if comm_id == self._comm_id:
+            return  # formed before, to make all level
         self._recorder.row(
             Groups,
             comm_id=comm_id,
             members=cohort,
             ordinal=ordinal,
             label=f"cohort/{view.epoch}/{view.cohorts.index(cohort)}",
-            replaces=self._comm_id,
+            replaces=None if len(view.cohorts) > 1 or view.cuts else self._comm_id,
         )
         self._comm_id = comm_id
+
+    def side_group(self, members: list[Actor], ordinal: int, label: str) -> None:
+        """A communicator of some of the view's members, for a while."""
+        self._recorder.row(
+            Groups,
+            comm_id=comm_id_of(members, ordinal),
+            members=members,
+            ordinal=ordinal,
+            label=label,
+        )

@@ -17,6 +17,7 @@ from cascade_runtime.agent.protocol import (
     Stuck,
     Value,
 )
+from cascade_runtime.rank.channel import Channel
 from cascade_runtime.rank.feed import Feeds
 from cascade_runtime.rank.layouts import Layouts
 from cascade_runtime.rank.link import AgentLink, wait_readable
@@ -45,6 +46,8 @@ class Waiting:
         self._link = link
         self._layouts = layouts
         self._wakeup = wakeup
+        self.channel: Channel | None = None
+        """To other cohorts."""
         self.feeds: Feeds | None = None
         """Where newcomers are served from; None: nobody is."""
         self.usual_s = 0.0
@@ -53,6 +56,8 @@ class Waiting:
     def next_message(self) -> Message | None:
         """The next message that stops this member, without waiting; others are handled here."""
         self._link.pump()
+        if self.channel is not None:
+            self.channel.pump()
         while self._link.inbox:
             message = self._link.inbox.popleft()
             if isinstance(message, Halt | Proposed | Commit):
@@ -63,6 +68,8 @@ class Waiting:
                 self.feeds.request(message)
             elif isinstance(message, Value):
                 self._layouts.hear(message)
+                if self.channel is not None:
+                    self.channel.hear(message)
         return None
 
     def until_done(self, parts: list[Part], of_step: bool = True) -> Message | None:
@@ -80,10 +87,26 @@ class Waiting:
             broken.look(parts)
             if of_step and time.monotonic() - began > max(LONG_WAIT_S, 4 * self.usual_s):
                 self._layouts.tell(parts)
-            wait_readable([self._wakeup, self._link.fd], 0.05 if self._link.fd < 0 else 1.0)
+            self._wait()
             with contextlib.suppress(BlockingIOError):
                 os.eventfd_read(self._wakeup)
         return None
+
+    def for_room(self, channel: Channel) -> Message | None:
+        """Until other cohorts have folded enough (None), or the agent wants something of the walk."""
+        while channel.must_wait:
+            message = self.next_message()
+            if message is not None:
+                return message
+            if channel.must_wait:
+                self._wait()
+        return None
+
+    def _wait(self) -> None:
+        fds = self.channel.fds if self.channel is not None else []
+        # The channel's tell of edges only, and were looked at just before.
+        brief = self._link.fd < 0 or bool(fds)
+        wait_readable([self._wakeup, self._link.fd, *fds], 0.05 if brief else 1.0)
 
     def say_stuck(self, why: str) -> None:
         """Nobody is known to have died, and yet it does not go on."""

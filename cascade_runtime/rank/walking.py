@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cascade_runtime.agent.protocol import (
     Commit,
+    Cut,
     Drain,
     Halt,
     Halted,
@@ -15,14 +16,18 @@ from cascade_runtime.agent.protocol import (
     View,
 )
 from cascade_runtime.progress import BACKWARD, HALTED, LEAVING
+from cascade_runtime.rank.apart import Apart
+from cascade_runtime.rank.channel import Channel
 from cascade_runtime.rank.collectives import Collectives
 from cascade_runtime.rank.feed import Feeds
 from cascade_runtime.rank.groups import Superseded
 from cascade_runtime.rank.layouts import Layouts
+from cascade_runtime.rank.levelling import Levelling
 from cascade_runtime.rank.link import AgentLink
 from cascade_runtime.rank.member import Member
 from cascade_runtime.rank.open_step import OpenStep
 from cascade_runtime.rank.waiting import Waiting
+from cascade_runtime.vocabulary.identity import Actor
 from cascade_runtime.vocabulary.regime import Regime
 
 
@@ -37,6 +42,8 @@ class Walking:
         collectives: Collectives,
         layouts: Layouts,
         waiting: Waiting,
+        apart: Apart,
+        channel: Channel,
     ) -> None:
         self._member = member
         self._link = link
@@ -46,8 +53,13 @@ class Walking:
         self._waiting = waiting
         self.has_left = False
         """A view without this member is committed."""
+        self._apart = apart
+        self._channel = channel
+        self._levelling = Levelling(member, apart, collectives, waiting)
         self._ask = 0
         self._owes_answer = False
+        self._owes_entry = False
+        """A step that was rolled forward is to be finished before this member can be made level."""
 
     @property
     def _feeds(self) -> Feeds | None:
@@ -68,10 +80,19 @@ class Walking:
 
     def answer_owed(self) -> None:
         """Answer the drain whose step was still to be finished and logged."""
+        if self._owes_entry:
+            self._owes_entry = False
+            if not self._enter_level():
+                self.walk(self._link.receive())
         if self._owes_answer:
             self._owes_answer = False
             self._answer()
             self.walk(self._link.receive())
+
+    def wait_for_room(self) -> None:
+        """Not too far ahead of what other cohorts have folded; the walk is served meanwhile."""
+        while (message := self._waiting.for_room(self._channel)) is not None:
+            self.walk(message)
 
     def hold_in_eventual(self) -> None:
         """Nothing is relaxed that could not be repaid: members hold until RECOVERY_DETECTED."""
@@ -85,6 +106,7 @@ class Walking:
         member.leaving = True
         if self._feeds is not None:
             self._feeds.stop()
+        self._apart.ensure_base()
         self.answer_owed()
         member.tell_progress(LEAVING)
         self._link.send(Leave(member.actor, member.decided))
@@ -118,13 +140,16 @@ class Walking:
             match message:
                 case Halt(ask=ask):
                     self._ask = ask
+                    if self._must_finish():
+                        self._owes_answer = True
+                        return
                     self._answer()
                 case Drain(step=decided, ask=ask):
                     self._ask = ask
                     message = self._drain(decided)
                     if message is not None:
                         continue
-                    if not step.is_handed_over and self.is_logging:
+                    if (not step.is_handed_over and self.is_logging) or self._must_finish():
                         self._owes_answer = True
                         return
                     self._answer()
@@ -139,7 +164,7 @@ class Walking:
                     if self.has_left:
                         return
                     if view.regime is Regime.EVENTUAL:
-                        if view.source is not None and not self._enter():
+                        if (view.source is not None or view.cuts) and not self._enter():
                             message = self._link.receive()
                             continue
                         if not step.is_handed_over:
@@ -151,6 +176,10 @@ class Walking:
                     pass
             message = self._link.receive()
 
+    def _must_finish(self) -> bool:
+        """While cohorts are apart, a decided step is in the sums only once the optimizer has stepped."""
+        return self._member.is_apart and self._step.is_decided
+
     def _answer(self) -> None:
         member, step = self._member, self._step
         member.tell_progress(HALTED)
@@ -158,7 +187,7 @@ class Walking:
         self._link.send(Halted(member.facts(launched_all), self._ask))
         # After the answer, so that the agents' round trip hides it. Not between a step's decision and
         # the optimizer's step: the frontier covers the step there and the parameters do not yet.
-        if step.is_handed_over:
+        if step.is_handed_over and self._apart.is_clear:
             member.digest_cut(step_open=step.has_begun)
 
     def _drain(self, decided: int) -> Message | None:
@@ -175,6 +204,7 @@ class Walking:
         step = self._step
         self._collectives.done_rows(step.parts)
         self._layouts.decide(step.parts)
+        self._channel.decided(step.parts)
         self._member.decide()
         step.is_decided = True
         step.done_ns = max(p.complete_ns for p in step.parts)
@@ -182,10 +212,13 @@ class Walking:
 
     def _install(self, view: View) -> None:
         member = self._member
+        self._owes_entry = False
+        self._channel.close(self._step)
         self._collectives.abandon()
         if member.actor not in view.members and not member.leaving:
             member.on_left_behind(f"was out of reach for too long ({view.reason})")
         member.commit(view)
+        self._apart.committed(view, self._step.has_begun and not self._step.is_decided)
         if member.actor not in view.members:
             self.has_left = True
             return
@@ -193,6 +226,8 @@ class Walking:
             self._layouts.admit(view)
             self._step.is_held = True
         if self._feeds is not None:
+            if len(view.cohorts) > 1:
+                self._feeds.let_go()
             self._feeds.committed(view)
 
     def _enter(self) -> bool:
@@ -200,31 +235,64 @@ class Walking:
 
         False when another walk has begun meanwhile; its messages are in the inbox.
         """
-        view, step = self._member.view, self._step
+        view, member = self._member.view, self._member
+        if view.cuts:
+            cut = view.cut_of(member.actor)
+            if cut.source is not None:
+                if not self._form_side(cut.members, f"cut/{view.epoch}/{view.cuts.index(cut)}"):
+                    return False
+                if not self._roll_forward(cut):
+                    return False
+            if self._must_finish():
+                self._owes_entry = True
+                return True
+        return self._enter_level()
+
+    def _enter_level(self) -> bool:
+        """The rest of it, once this member is at the cut of those that it stepped with."""
+        view, step, member = self._member.view, self._step, self._member
+        if view.levels or view.optim_from is not None:
+            if not self._form_side(view.members, f"level/{view.epoch}"):
+                return False
+            message = self._levelling.run(view, step.has_begun)
+            if message is not None:
+                self._link.inbox.appendleft(message)
+                return False
+            if member.leaving and not step.has_begun:
+                self._apart.fold_pending()
+        if not self._form_side(member.cohort, ""):
+            return False
+        cut = view.cut_of(member.actor)
+        if not view.cuts and cut.source is not None and not self._roll_forward(cut):
+            return False
+        self._channel.open(view)
+        if not step.is_decided and view.regime is not Regime.EVENTUAL:
+            if step.has_all:
+                step.parts += self._channel.parts(step)
+                # The author may be another now, or its dots were voided: issue before the launch.
+                member.issue()
+                self._channel.issued()
+            if not step.is_held:
+                self._collectives.launch_open()
+        return True
+
+    def _form_side(self, members: list[Actor], label: str) -> bool:
         try:
-            self._collectives.form()
+            self._collectives.form_side(members, label)
         except Superseded as why:
             self._link.pump()
             if not self._link.inbox:
                 self._waiting.say_stuck(str(why))
             return False
-        if view.source is not None and not self._roll_forward(view):
-            return False
-        if not step.is_decided and view.regime is not Regime.EVENTUAL:
-            if step.has_all:
-                # The author may be another now, or its dots were voided: issue before the launch.
-                self._member.issue()
-            if not step.is_held:
-                self._collectives.launch_open()
         return True
 
-    def _roll_forward(self, view: View) -> bool:
+    def _roll_forward(self, cut: Cut) -> bool:
         """Members one decided step behind take the buckets that the others kept."""
-        assert view.source is not None
-        step = self._step
-        behind = self._member.decided < view.cut_step
-        parts = step.parts if behind else step.last_decided
-        rolled = self._collectives.broadcast_kept(parts, view.source)
+        assert cut.source is not None
+        step, member = self._step, self._member
+        behind = member.actor in cut.behind and member.decided < cut.step
+        kept = step.parts if behind else step.last_decided
+        rolled = self._collectives.broadcast_kept([p for p in kept if not p.is_fold], cut.source)
         message = self._waiting.until_done(rolled, of_step=False)
         if message is not None:
             self._link.inbox.appendleft(message)
@@ -232,6 +300,6 @@ class Walking:
         self._collectives.done_rows(rolled, with_digests=False)
         if behind:
             self._layouts.decide(step.parts)
-            self._member.decide(rolled=True)
+            member.decide(rolled=True)
             step.is_decided = True
         return True

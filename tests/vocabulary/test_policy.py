@@ -131,7 +131,7 @@ def test_the_table_of_a_trace_parses_back_to_the_same_policy(name):
 def test_the_default_file_states_the_thresholds_that_hold_without_a_file():
     default, bare = load_policy("default"), parse_policy('name = "bare"\nrow = []')
     sections = set(vars(default)) - {"name", "rows", "_moves"}
-    assert len(sections) == 9
+    assert len(sections) == 10
     for section in sections:
         assert getattr(default, section) == getattr(bare, section), section
 

@@ -1,0 +1,216 @@
+"""What a member holds while cohorts are apart, and what it does with it at a step's borders.
+
+The base is what the parameters are when the first forward after the parting begins (or are, where a
+step was open): the same place in the loop on every member. At each step's end the cohort's own delta
+goes into its sum, and what came of other cohorts is folded in the same pass. What a walk's levelling
+brings (levelling.py) is kept and folded when the next optimizer step begins: parameters may not change
+between a forward and its backward, and only there all members write them at one place in the loop.
+
+Nothing of this exists while all members step together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import NamedTuple
+
+import torch
+import xxhash
+
+from cascade_runtime.agent.protocol import SumLevel, View
+from cascade_runtime.delivery import NotCausal, Snapshot, Step, in_order
+from cascade_runtime.rank.copies import kept_copy
+from cascade_runtime.rank.member import Member
+from cascade_runtime.rank.objects import raw_bytes
+from cascade_runtime.rank.snapshot import TrainingState, Tree
+from cascade_runtime.rank.state_codec import pack
+from cascade_runtime.rank.sums import Drift, Own, Sums, Told
+from cascade_runtime.vocabulary.errors import NotSupported
+from cascade_runtime.vocabulary.identity import Actor, Clock, Dot
+
+
+class Pending(NamedTuple):
+    """An origin's sum that a walk has brought and that is not folded yet."""
+
+    origin: Actor
+    upto: int
+    steps: list[Step]
+    data: torch.Tensor
+
+
+class Came(NamedTuple):
+    """Another cohort's sum that is folded at this step's end."""
+
+    snapshot: Snapshot
+    data: torch.Tensor | bytearray
+
+
+class Apart:
+    """Base, sums and their history, for one member.
+
+    Args:
+        member: its consistency state, which follows.
+        state: its training state; only the optimizer's part is taken over from others.
+    """
+
+    def __init__(self, member: Member, state: TrainingState) -> None:
+        self._member = member
+        self._state = state
+        self.sums: Sums | None = None
+        self._steps: dict[Actor, list[Step]] = {}
+        """Of each origin, the steps since the parting."""
+        self._pending: list[Pending] = []
+        self._optim: Tree | None = None
+        self._optim_digest = ""
+        self._flushed = True
+        self._looked_at = -1
+        self.on_folded: Callable[[Actor, int, bytearray | None], None] = lambda *_: None
+        """Told of each origin's sum that is folded and on record here."""
+        self.on_stepped: Callable[[Step, list[Dot]], None] = lambda *_: None
+        """Told of the own step that is in the own sum now."""
+        member.held_sums = self.upto
+        member.before_apply = self._flush
+        member.reconcile_as = self._digest_to_be
+
+    @property
+    def is_clear(self) -> bool:
+        """All members step together, and nothing is to be folded."""
+        return not (self._member.is_apart or self._pending or self._optim is not None)
+
+    # ---- views -----------------------------------------------------------------------------------
+
+    def committed(self, view: View, step_open: bool) -> None:
+        """A view was committed; ``step_open``: a forward of the open step has begun."""
+        member = self._member
+        if len(view.cohorts) > 1 and not member.is_apart:
+            member.part()
+            self.sums, self._steps = None, {}
+            if step_open:
+                self.ensure_base()
+
+    def ensure_base(self) -> None:
+        """At a step's beginning: what the parameters are now, if it was not kept yet."""
+        if self._member.is_apart and self.sums is None:
+            self.sums = Sums(self._member.objects.parameters)
+
+    def look_at_optimizer(self) -> None:
+        """Once it has state: whether this job may part."""
+        member = self._member
+        if self._looked_at >= 0 or not self._state.optimizer.state:
+            self._looked_at = max(self._looked_at, member.decided if member.decided > 2 else -1)
+            return
+        self._looked_at = member.decided
+        try:
+            pack("optim", self._state.tell_optimizer(copied=False))
+            member.is_bound = kept_copy(self._state.optimizer) is not None
+        except NotSupported:
+            member.is_bound = True
+
+    # ---- what others are told --------------------------------------------------------------------
+
+    def upto(self) -> list[Dot]:
+        """Of every origin, the last dot of it that is held here."""
+        clock = Clock(Dot(a.rank, a.incarnation, c) for a, c in self._own_upto().items())
+        return clock.merge(self._member.ahead).dots()
+
+    def _own_upto(self) -> dict[Actor, int]:
+        return dict(self.sums.upto) if self.sums is not None else {}
+
+    def tell_level(self, level: SumLevel) -> tuple[list[Step], memoryview]:
+        """The steps that somebody may lack, and the sum."""
+        steps = [s for s in self._steps.get(level.origin, []) if s.upto > level.least]
+        for pending in self._pending:
+            if pending.origin == level.origin:
+                return steps, raw_bytes(pending.data)
+        assert self.sums is not None
+        return steps, self.sums.payload(level.origin)
+
+    def tell_optimizer(self) -> list[bytes | memoryview]:
+        """What all take over when they step together again."""
+        return pack("optim", self._optim or self._state.tell_optimizer())
+
+    # ---- levelling -------------------------------------------------------------------------------
+
+    def take_level(self, level: SumLevel, steps: list[Step], data: torch.Tensor) -> None:
+        """An origin's sum from a walk; left out where it is held already."""
+        held = Clock(self.upto()).upto(level.origin)
+        if level.upto <= held:
+            return
+        self._pending = [p for p in self._pending if p.origin != level.origin]
+        self._pending.append(Pending(level.origin, level.upto, steps, data))
+        self._flushed = False
+        known = self._steps.setdefault(level.origin, [])
+        known += [s for s in steps if s.upto > held]
+        origin = level.origin
+        self._member.ahead.cover(Dot(origin.rank, origin.incarnation, level.upto))
+
+    def become_one(self, view: View, optim: Tree, packed: torch.Tensor, step_open: bool) -> None:
+        """All members are level and step together from here."""
+        self._optim, self._optim_digest = optim, xxhash.xxh3_128_hexdigest(raw_bytes(packed))
+        self._member.become_one(view, step_open)
+
+    def _flush(self) -> None:
+        """Rows of what a walk brought: before the next step's own."""
+        if self._flushed:
+            return
+        self._flushed = True
+        told = [Snapshot(p.origin, p.upto, [], p.steps) for p in self._pending]
+        held = Clock(Dot(a.rank, a.incarnation, c) for a, c in self._own_upto().items())
+        try:
+            rows = in_order(held, told)
+        except NotCausal:  # a step that is void everywhere is among the causes
+            rows = [(t.origin, s) for t in told for s in t.steps if s.upto > held.upto(t.origin)]
+        for origin, step in rows:
+            self._member.fold_rows(origin, step.upto, step.deps)
+        for pending in self._pending:
+            self.on_folded(pending.origin, pending.upto, None)
+
+    def fold_pending(self) -> Drift | None:
+        """Parameters become what all have; the optimizer too, where all step together again."""
+        if not self._pending and self._optim is None:
+            return None
+        member, drift = self._member, None
+        self._flush()
+        if self.sums is not None:
+            told = [Told(p.origin, p.upto, p.data) for p in self._pending]
+            drift = self.sums.advance(None, told, measure=not member.is_apart)
+        self._pending, member.ahead = [], Clock()
+        if not member.is_apart:
+            if self._optim is not None:
+                self._state.take_optimizer(self._optim)
+            self._optim = self.sums = None
+            self._steps = {}
+        return drift
+
+    def _digest_to_be(self) -> str | None:
+        """What ``reconcile`` tells instead, where something is to be folded yet."""
+        if not self._pending and self._optim is None:
+            return None
+        if self.sums is None:
+            return f"- {self._optim_digest}"
+        told = {p.origin: p.data for p in self._pending}
+        return f"{self.sums.digest_with(told)} {self._optim_digest}"
+
+    # ---- a step ----------------------------------------------------------------------------------
+
+    def end_step(self, came: Iterable[Came]) -> None:
+        """After the optimizer's step: the own delta, and what has come of others, in one pass."""
+        member, sums = self._member, self.sums
+        if not member.is_apart or sums is None:
+            return
+        came, author = list(came), member.author
+        rows = in_order(member.frontier, [c.snapshot for c in came])
+        weight = len(member.cohort) / len(member.view.members)
+        own = Own(author, member.frontier.upto(author), weight)
+        sums.advance(own, [Told(c.snapshot.origin, c.snapshot.upto, c.data) for c in came])
+        step = Step(own.upto, member.deps)
+        self._steps.setdefault(author, []).append(step)
+        for origin, folded in rows:
+            self._steps.setdefault(origin, []).append(folded)
+            member.fold_rows(origin, folded.upto, folded.deps)
+        self.on_stepped(step, member.needs)
+        for c in came:
+            buffer = c.data if isinstance(c.data, bytearray) else None
+            with suppress(KeyError):
+                self.on_folded(c.snapshot.origin, c.snapshot.upto, buffer)

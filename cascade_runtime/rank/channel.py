@@ -1,0 +1,244 @@
+"""The author's channel to other cohorts, opened with a view that has several, and what is folded when.
+
+A cohort of one folds what its author has heard at the end of its step. In a larger one the choice is
+decided with a step: a small part ``folds``, from the author, names what is to be folded at the end of
+the next step, which carries it in parts ``sum/<origin>``. So all members fold the same, or none does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+import torch
+
+from cascade_runtime.agent.control_log import comm_id_of
+from cascade_runtime.agent.protocol import Get, Put, Value, View
+from cascade_runtime.delivery import Snapshot, Step, foldable
+from cascade_runtime.rank.apart import Apart, Came
+from cascade_runtime.rank.groups import bury
+from cascade_runtime.rank.link import AgentLink
+from cascade_runtime.rank.member import Member
+from cascade_runtime.rank.objects import raw_bytes
+from cascade_runtime.rank.open_step import OpenStep
+from cascade_runtime.rank.part import Part
+from cascade_runtime.recorder import Recorder
+from cascade_runtime.vocabulary.events import Groups, Messages
+from cascade_runtime.vocabulary.identity import Actor, Dot
+
+MOST = 8
+"""Sums that one step may carry."""
+
+BOUND = 16
+"""Steps that an author may issue beyond what every other cohort has folded."""
+
+_snapshot = msgspec.msgpack.Decoder(Snapshot)
+
+
+class Channel:
+    """One member's part in what goes between cohorts.
+
+    Args:
+        bound: steps that may be issued beyond what every other cohort has folded.
+    """
+
+    def __init__(
+        self, member: Member, link: AgentLink, recorder: Recorder, apart: Apart, bound: int = BOUND
+    ) -> None:
+        self._member = member
+        self._link = link
+        self._recorder = recorder
+        self._apart = apart
+        self._bound = bound
+        self._deltas: Any = None  # Deltas, whose import loads ZeroMQ
+        self._comm_id = ""
+        self._epoch = -1
+        self._addresses: dict[Actor, str] = {}
+        self._others: list[Actor] = []
+        self._due: list[tuple[Actor, int, int]] = []
+        """Origin, counter and size of what this step carries."""
+        self._held: dict[Actor, tuple[Snapshot, bytearray]] = {}
+        self._came: list[Came] = []
+        self._acks: list[tuple[Actor, int, bytearray | None]] = []
+        apart.on_folded, apart.on_stepped = self._on_folded, self._on_stepped
+
+    # ---- opening ---------------------------------------------------------------------------------
+
+    def close(self, step: OpenStep) -> None:
+        """Another view: a walk levels all members, so nothing that was under way is missed."""
+        if self._deltas is not None:
+            self._deltas.close()
+        self._deltas, self._addresses, self._others = None, {}, []
+        self._due, self._held, self._came, self._acks = [], {}, [], []
+        for part in step.parts:
+            if part.is_fold and part.work is not None and not part.done:
+                bury((part.work, part.scratch))
+        step.parts = [p for p in step.parts if not p.is_fold]
+
+    def open(self, view: View) -> None:
+        """The author's end, where this view has several cohorts."""
+        member = self._member
+        sums = self._apart.sums
+        if len(view.cohorts) < 2 or sums is None or self._epoch == view.epoch:
+            return
+        self._epoch = view.epoch
+        if member.actor != member.author or sums.num_sum_bytes == 0:
+            return
+        from cascade_runtime.rank.deltas import Deltas  # noqa: PLC0415  # loads ZeroMQ
+
+        me, authors = member.actor, sorted(min(c) for c in view.cohorts)
+        own = max(member.frontier.upto(me), member.ahead.upto(me))
+        start = min([level.least for level in view.levels if level.origin == me], default=own)
+        self._deltas = Deltas(
+            me,
+            view.epoch,
+            hashlib.blake2b(self._recorder.run_id.encode(), digest_size=16).digest(),
+            sums.num_sum_bytes,
+            lambda: sums.payload(me),
+            stride=len(member.objects.names),
+            bound=self._bound,
+            start=start,
+            on_message=self._row,
+        )
+        self._deltas.issued(max(own, member.issued))
+        self._comm_id = comm_id_of(authors, -2 - view.epoch)
+        self._recorder.row(
+            Groups, comm_id=self._comm_id, members=authors, ordinal=0, label=f"deltas/{view.epoch}"
+        )
+        self._others = [a for a in authors if a != me]
+        self._link.send(Put(view.epoch, _key(me), self._deltas.address.encode()))
+        for other in self._others:
+            self._link.send(Get(view.epoch, _key(other)))
+
+    def hear(self, message: Value) -> None:
+        """Where another author listens."""
+        for other in self._others:
+            if message.key == _key(other) and message.value and self._deltas is not None:
+                self._addresses[other] = message.value.decode()
+                self._deltas.connect(self._addresses)
+
+    def _row(self, traffic: Any) -> None:
+        self._recorder.row(
+            Messages,
+            comm_id=self._comm_id,
+            peer=traffic.peer.rank,
+            peer_incarnation=traffic.peer.incarnation,
+            channel_seq=traffic.number,
+            direction=traffic.direction,
+            num_bytes=traffic.num_bytes,
+        )
+
+    # ---- moving ----------------------------------------------------------------------------------
+
+    @property
+    def fds(self) -> list[int]:
+        """To be polled beside others, after ``pump``."""
+        return self._deltas.fds if self._deltas is not None else []
+
+    @property
+    def is_open(self) -> bool:
+        """This member tells its cohort's updates to others."""
+        return self._deltas is not None
+
+    def pump(self) -> None:
+        """Move what there is to move, without waiting."""
+        if self._deltas is not None:
+            self._deltas.pump()
+
+    @property
+    def must_wait(self) -> bool:
+        """The next step would be too far ahead of what another cohort has folded."""
+        if self._deltas is None or self._member.has_issued:
+            return False
+        if len(self._addresses) < len(self._others):
+            return False
+        return not self._deltas.may_issue(self._member.open_dots()[-1].counter)
+
+    def issued(self) -> None:
+        """The open step's dots are issued."""
+        if self._deltas is not None:
+            self._deltas.issued(self._member.issued)
+
+    def _on_stepped(self, step: Step, needs: list[Dot]) -> None:
+        if self._deltas is not None:
+            self._deltas.stepped(step, needs)
+
+    def _on_folded(self, origin: Actor, upto: int, buffer: bytearray | None) -> None:
+        if self._deltas is None:
+            return
+        if len(self._member.cohort) == 1:
+            self._deltas.folded(origin, upto, buffer)
+        else:  # once it is known to be on record on all members of the cohort
+            held = self._held.pop(origin, None)
+            self._acks.append((origin, upto, held[1] if held is not None else buffer))
+
+    # ---- parts of a step -------------------------------------------------------------------------
+
+    def parts(self, step: OpenStep) -> list[Part]:
+        """What the open step carries of other cohorts, and what the next one will."""
+        member = self._member
+        if not member.is_apart or len(member.cohort) < 2 or self._apart.sums is None:
+            return []
+        parts = []
+        for origin, _, size in self._due:
+            data = torch.empty(size, dtype=torch.uint8)
+            if origin in self._held:
+                snapshot, buffer = self._held[origin]
+                meta = msgspec.msgpack.encode(snapshot)
+                data[: len(meta)] = torch.frombuffer(bytearray(meta), dtype=torch.uint8)
+                data[len(meta) :] = torch.frombuffer(buffer, dtype=torch.uint8)
+            parts.append(Part(f"sum/{origin}", data, data, "broadcast"))
+        header = torch.zeros(1 + 4 * MOST, dtype=torch.int64)
+        for i, (origin, upto, size) in enumerate(self._pick() if not self._due else []):
+            header[0] = i + 1
+            told = torch.tensor([origin.rank, origin.incarnation, upto, size])
+            header[1 + 4 * i : 5 + 4 * i] = told
+        parts.append(Part("folds", header, torch.empty_like(header), "broadcast"))
+        return parts
+
+    def _pick(self) -> list[tuple[Actor, int, int]]:
+        """The author's choice for the next step."""
+        if self._deltas is None:
+            return []
+        for snapshot in foldable(self._member.frontier, self._deltas.newest)[:MOST]:
+            self._held[snapshot.origin] = self._deltas.take(snapshot.origin)
+        return [
+            (o, s.upto, len(msgspec.msgpack.encode(s)) + len(buffer))
+            for o, (s, buffer) in sorted(self._held.items())
+        ]
+
+    def decided(self, parts: list[Part]) -> None:
+        """The step is decided, with what it carries."""
+        if self._deltas is not None:
+            acks, self._acks = self._acks, []
+            for origin, upto, buffer in acks:
+                self._deltas.folded(origin, upto, buffer)
+        if not self._member.is_apart or self._apart.sums is None:
+            return
+        size = self._apart.sums.num_sum_bytes
+        for part in parts:
+            if part.label.startswith("sum/"):
+                meta = bytes(raw_bytes(part.scratch[:-size]))
+                self._came.append(Came(_snapshot.decode(meta), part.scratch[-size:]))
+            elif part.label == "folds":
+                told = part.scratch.tolist()
+                self._due = [
+                    (Actor(told[i], told[i + 1]), told[i + 2], told[i + 3])
+                    for i in range(1, 1 + 4 * told[0], 4)
+                ]
+
+    def end_step(self) -> None:
+        """After the optimizer's step: own delta, folds."""
+        member = self._member
+        if not member.is_apart:
+            return
+        came, self._came = self._came, []
+        if self._deltas is not None and len(member.cohort) == 1:
+            chosen = foldable(member.frontier, self._deltas.newest)
+            came = [Came(*self._deltas.take(s.origin)) for s in chosen]
+        self._apart.end_step(came)
+
+
+def _key(author: Actor) -> str:
+    return f"deltas/{author.rank}"

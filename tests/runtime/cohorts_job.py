@@ -1,0 +1,108 @@
+"""A job with one rank that is slow until it has stepped by itself for a while.
+
+It ends when the job has decided ``--goal`` steps, which all ranks that step together do at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+import cascade_runtime as cascade
+from cascade_runtime.job import attached
+from dashboard.demo import train
+
+
+class Notes:
+    """What the test wants to know of one rank: deltas while apart, times, walks."""
+
+    def __init__(self, rank: int, model: nn.Module, folder: Path) -> None:
+        self._rank, self._model, self._folder = rank, model, folder
+        self._before: list[torch.Tensor] = []
+        self.base: list[torch.Tensor] | None = None
+        self.deltas: list[tuple[int, list[torch.Tensor]]] = []
+        self.steps: list[tuple[float, int, int]] = []
+        self.walks: list[tuple[float, int, str, int]] = []
+
+    def before(self, *ignored: object) -> None:
+        del ignored
+        self._before = [p.detach().clone() for p in self._model.parameters()]
+
+    def after(self, *ignored: object) -> None:
+        del ignored
+        session = attached()
+        assert session is not None
+        member = session.member
+        self.steps.append((time.monotonic(), member.decided, len(member.view.cohorts)))
+        if member.is_apart and member.actor == member.author:
+            now = [p.detach() for p in self._model.parameters()]
+            delta = [a - b for a, b in zip(now, self._before, strict=True)]
+            self.deltas.append((member.frontier.upto(member.actor), delta))
+
+    def save(self) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        path = self._folder / f"notes{self._rank}"
+        path.with_suffix(".json").write_text(json.dumps({"steps": self.steps, "walks": self.walks}))
+        torch.save(self.deltas, path.with_suffix(".deltas"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--goal", type=int, default=120)
+    parser.add_argument("--slow", type=int, default=2)
+    parser.add_argument("--step-ms", type=float, default=25.0)
+    parser.add_argument("--times", type=float, default=6.0)
+    parser.add_argument("--alone", type=int, default=8, help="slow for so many steps by itself")
+    parser.add_argument("--adamw", action="store_true")
+    parser.add_argument("--save", type=Path)
+    arguments = parser.parse_args()
+    import faulthandler, sys
+    faulthandler.dump_traceback_later(20, file=open(f"/tmp/causal/tb{os.environ['RANK']}","w"))
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    rank = int(os.environ["RANK"])
+    inner = train.build_model(7)
+    optimizer: torch.optim.Optimizer
+    if arguments.adamw:
+        optimizer = torch.optim.AdamW(inner.parameters(), lr=0.01)
+    else:
+        optimizer = train.build_optimizer(inner)
+    notes = Notes(rank, inner, arguments.save)
+    optimizer.register_step_post_hook(notes.after)
+    model = DistributedDataParallel(inner, bucket_cap_mb=0.1)
+    loss_of = nn.CrossEntropyLoss()
+    cascade.attach(model, optimizer)
+    optimizer.register_step_pre_hook(notes.before)
+    session = attached()
+    assert session is not None
+    member = session.member
+    cascade.on_transition(
+        lambda v: notes.walks.append((time.monotonic(), v.epoch, str(v.regime), len(v.cohorts)))
+    )
+    step = alone = 0
+    while member.decided < arguments.goal:
+        step += 1
+        optimizer.zero_grad()
+        inputs, labels = train.batch_of(7, rank, step)
+        loss = loss_of(model(inputs), labels)
+        alone += len(member.view.cohorts) > 1
+        slow = rank == arguments.slow and alone <= arguments.alone
+        time.sleep(arguments.step_ms / 1000 * (arguments.times if slow else 1.0))
+        loss.backward()
+        optimizer.step()
+    cascade.finish()
+    notes.save()
+    state = {k: v.clone() for k, v in inner.state_dict().items()}
+    torch.save(state, arguments.save / f"rank{rank}.pt")
+
+
+if __name__ == "__main__":
+    main()
