@@ -65,6 +65,16 @@ class Judge:
                 self.triggers = [t for t in self.triggers if t.fault not in RECOVERIES]
             self.triggers.append(trigger)
 
+    def _may_part(self, trigger: Trigger) -> bool:
+        """A straggler in CAUSAL that steps with the others is set apart in CAUSAL."""
+        return (
+            trigger.fault is FaultEvent.RANK_SKEW_HIGH
+            and self.policy.cohorts.split
+            and self._view is not None
+            and self._view.regime is Regime.CAUSAL
+            and not self._is_parted()
+        )
+
     def _is_parted(self) -> bool:
         return self._view is not None and len(self._view.cohorts) > 1
 
@@ -85,6 +95,8 @@ class Judge:
             return False
         regime = self._view.regime
         to, changed, reason = self.policy.decide(regime, trigger.fault)
+        if self._may_part(trigger) and not observe:
+            return True
         if changed and not observe:
             if trigger.fault is not FaultEvent.STATE_CORRUPTION:
                 return True

@@ -94,14 +94,17 @@ def plan_next(
         decision = policy.decide(current.regime, trigger.fault, debts)
         if not decision.changed and trigger.fault is FaultEvent.GPU_FAIL_STOP:
             answered += trigger.evidence
-        if decision.changed and not (late and decision.to is Regime.STRONG):  # its fold comes later
+        cohorts = parted(current, facts, trigger, policy, late)
+        # In CAUSAL already, a straggler is set apart by a walk that changes nothing else.
+        moves = decision.changed or (cohorts and current.regime is Regime.CAUSAL)
+        if moves and not (late and decision.to is Regime.STRONG):  # its fold comes later
             view = View(
                 epoch=current.epoch + 1,
                 regime=decision.to,
                 from_regime=current.regime,
                 members=list(current.members),
-                cohorts=parted(current, facts, trigger, policy, late) or [list(current.members)],
-                fault=trigger.fault,
+                cohorts=cohorts or [list(current.members)],
+                fault=trigger.fault if decision.changed else None,
                 reason=trigger.reason,
                 proposer=proposer,
                 evidence=evidence_of(trigger, triggers),
@@ -113,7 +116,7 @@ def plan_next(
                 voided=in_flight_of(current, facts, cut) if decision.to > current.regime else [],
                 in_flight=in_flight_of(current, facts, cut),
             )
-            return Plan(view, trigger, decision)
+            return Plan(view, trigger, decision) if decision.changed else Plan(view, None, None)
     # Nobody joins over a member that is to be rolled forward: the cut is where all of them stand.
     near = [n for n in newcomers if n.decided in (cut - 1, cut) and not (late or leaving)]
     if coming := [n.actor for n in near if n.decided < cut]:

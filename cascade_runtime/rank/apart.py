@@ -12,7 +12,6 @@ Nothing of this exists while all members step together.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from typing import NamedTuple
 
 import torch
@@ -148,6 +147,7 @@ class Apart:
     def become_one(self, view: View, optim: Tree, packed: torch.Tensor, step_open: bool) -> None:
         """All members are level and step together from here."""
         self._optim, self._optim_digest = optim, xxhash.xxh3_128_hexdigest(raw_bytes(packed))
+        self._member.is_pending = True
         self._member.become_one(view, step_open)
 
     def _flush(self) -> None:
@@ -175,7 +175,7 @@ class Apart:
         if self.sums is not None:
             told = [Told(p.origin, p.upto, p.data) for p in self._pending]
             drift = self.sums.advance(None, told, measure=not member.is_apart)
-        self._pending, member.ahead = [], Clock()
+        self._pending, member.ahead, member.is_pending = [], Clock(), False
         if not member.is_apart:
             if self._optim is not None:
                 self._state.take_optimizer(self._optim)
@@ -199,18 +199,24 @@ class Apart:
         member, sums = self._member, self.sums
         if not member.is_apart or sums is None:
             return
-        came, author = list(came), member.author
-        rows = in_order(member.frontier, [c.snapshot for c in came])
-        weight = len(member.cohort) / len(member.view.members)
-        own = Own(author, member.frontier.upto(author), weight)
-        sums.advance(own, [Told(c.snapshot.origin, c.snapshot.upto, c.data) for c in came])
+        # By what was decided, not by the view: a step may be rolled forward in another one.
+        dot = member.last_dots[-1]
+        assert dot is not None
+        own = Own(dot.actor, dot.counter, member.weight)
         step = Step(own.upto, member.deps)
-        self._steps.setdefault(author, []).append(step)
+        self._steps.setdefault(own.origin, []).append(step)
+        self.fold(list(came), own)
+        self.on_stepped(step, member.needs)
+
+    def fold(self, came: list[Came], own: Own | None = None) -> None:
+        """Other cohorts' sums, and the own delta, into the parameters; only just after a step."""
+        member, sums = self._member, self.sums
+        assert sums is not None
+        rows = in_order(member.frontier, [c.snapshot for c in came])
+        sums.advance(own, [Told(c.snapshot.origin, c.snapshot.upto, c.data) for c in came])
         for origin, folded in rows:
             self._steps.setdefault(origin, []).append(folded)
             member.fold_rows(origin, folded.upto, folded.deps)
-        self.on_stepped(step, member.needs)
         for c in came:
             buffer = c.data if isinstance(c.data, bytearray) else None
-            with suppress(KeyError):
-                self.on_folded(c.snapshot.origin, c.snapshot.upto, buffer)
+            self.on_folded(c.snapshot.origin, c.snapshot.upto, buffer)

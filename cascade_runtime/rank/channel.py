@@ -8,6 +8,7 @@ the next step, which carries it in parts ``sum/<origin>``. So all members fold t
 from __future__ import annotations
 
 import hashlib
+import time
 from typing import Any
 
 import msgspec
@@ -33,6 +34,8 @@ MOST = 8
 BOUND = 16
 """Steps that an author may issue beyond what every other cohort has folded."""
 
+ASK_AGAIN_S = 0.2
+
 _snapshot = msgspec.msgpack.Decoder(Snapshot)
 
 
@@ -54,6 +57,7 @@ class Channel:
         self._deltas: Any = None  # Deltas, whose import loads ZeroMQ
         self._comm_id = ""
         self._epoch = -1
+        self._asked = 0.0
         self._addresses: dict[Actor, str] = {}
         self._others: list[Actor] = []
         self._due: list[tuple[Actor, int, int]] = []
@@ -107,16 +111,21 @@ class Channel:
             Groups, comm_id=self._comm_id, members=authors, ordinal=0, label=f"deltas/{view.epoch}"
         )
         self._others = [a for a in authors if a != me]
+        self._connect()
         self._link.send(Put(view.epoch, _key(me), self._deltas.address.encode()))
-        for other in self._others:
-            self._link.send(Get(view.epoch, _key(other)))
+        self._asked = 0.0
+        self._ask()
 
     def hear(self, message: Value) -> None:
         """Where another author listens."""
         for other in self._others:
             if message.key == _key(other) and message.value and self._deltas is not None:
                 self._addresses[other] = message.value.decode()
-                self._deltas.connect(self._addresses)
+                self._connect()
+
+    def _connect(self) -> None:
+        # Who cannot be reached yet may be heard already.
+        self._deltas.connect({a: self._addresses.get(a, "") for a in self._others})
 
     def _row(self, traffic: Any) -> None:
         self._recorder.row(
@@ -145,13 +154,21 @@ class Channel:
         """Move what there is to move, without waiting."""
         if self._deltas is not None:
             self._deltas.pump()
+            if len(self._addresses) < len(self._others):
+                self._ask()
+
+    def _ask(self) -> None:
+        # Again and again: an agent that has not taken in the view yet says that there is no answer.
+        now = time.monotonic()
+        if now - self._asked > ASK_AGAIN_S:
+            self._asked = now
+            for other in self._others:
+                self._link.send(Get(self._member.view.epoch, _key(other)))
 
     @property
     def must_wait(self) -> bool:
         """The next step would be too far ahead of what another cohort has folded."""
         if self._deltas is None or self._member.has_issued:
-            return False
-        if len(self._addresses) < len(self._others):
             return False
         return not self._deltas.may_issue(self._member.open_dots()[-1].counter)
 
@@ -234,10 +251,19 @@ class Channel:
         if not member.is_apart:
             return
         came, self._came = self._came, []
-        if self._deltas is not None and len(member.cohort) == 1:
-            chosen = foldable(member.frontier, self._deltas.newest)
-            came = [Came(*self._deltas.take(s.origin)) for s in chosen]
-        self._apart.end_step(came)
+        self._apart.end_step(came or self._heard())
+
+    def fold_more(self) -> None:
+        """At the same place, while this member waits there: what has come since."""
+        if came := self._heard():
+            self._apart.fold(came)
+
+    def _heard(self) -> list[Came]:
+        """What a cohort of one may fold now."""
+        if self._deltas is None or len(self._member.cohort) > 1:
+            return []
+        chosen = foldable(self._member.frontier, self._deltas.newest)
+        return [Came(*self._deltas.take(s.origin)) for s in chosen]
 
 
 def _key(author: Actor) -> str:

@@ -67,7 +67,7 @@ class _Enforced:
         self._parameters = list(ddp.module.parameters())
         self._trained = self._trained_now()
         if ddp.find_unused_parameters or ddp.static_graph:
-            stepper.used = UsedParameters(ddp.module)
+            stepper.parts.used = UsedParameters(ddp.module)
         # On the object, before DDP's own of the class, which would raise with a traceback.
         vars(ddp)["register_comm_hook"] = _refuse_hook
         vars(ddp)["_register_builtin_comm_hook"] = _refuse_hook
@@ -80,8 +80,8 @@ class _Enforced:
         elif (trained := self._trained_now()) != self._trained and any(trained):
             self._trained = trained
             rebuild(self._ddp, self._ddp.process_group, self._stepper.hook)
-            if self._stepper.used is not None:
-                self._stepper.used.watch()
+            if self._stepper.parts.used is not None:
+                self._stepper.parts.used.watch()
             self._stepper.cut_anew()
 
     def before_step(self, optimizer: object, arguments: tuple[Any, ...], named: Any) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from cascade_runtime.agent.protocol import (
     Acked,
     DebtInfo,
-    Facts,
     Leave,
     Proposed,
     Round,
@@ -24,14 +23,15 @@ from cascade_runtime.rank.guard import guarded
 from cascade_runtime.rank.held_digests import HeldDigests
 from cascade_runtime.rank.link import AgentLink
 from cascade_runtime.rank.objects import ModelObjects
+from cascade_runtime.rank.stand import Stand
 from cascade_runtime.rank.view_rows import ViewRows
 from cascade_runtime.recorder import Recorder
 from cascade_runtime.step_ring import StepRing
-from cascade_runtime.vocabulary.identity import Actor, Clock, Dot
+from cascade_runtime.vocabulary.identity import Actor, Dot
 from cascade_runtime.vocabulary.regime import Regime
 
 
-class Member:
+class Member(Stand):
     """The state of one rank as a member of the job's view."""
 
     def __init__(
@@ -44,32 +44,11 @@ class Member:
         progress: ProgressWord,
         steps: StepRing,
     ) -> None:
-        self.actor = actor
+        super().__init__(actor, view, objects)
         self.steps = steps
         """Told how each step went; ``entered_ns`` is written by whoever launches its last bucket."""
-        self.view = view
-        self.objects = objects
-        self.decided = 0
-        """Steps decided; the open step is ``decided + 1``."""
-        self.version = 0
-        """Of every object: decided steps, plus one for each climb's fold."""
-        self.issued = 0
-        """Counter of the last dot issued here."""
-        self.frontier = Clock()
-        self.ahead = Clock()
-        """Updates of which a walk has brought the sums, and that are not on record here yet."""
-        self.is_apart = False
-        """Cohorts are apart, or were, and this member is not level with the others since."""
-        self.is_bound = False
-        """The optimizer keeps parameters of its own: this job must not part."""
-        self.deps: list[Dot] = []
-        """Of the open step: nearest updates of others that were folded since the one before it."""
-        self.needs: list[Dot] = []
-        """Of the open step: the clock of others when it was issued."""
-        self.held_sums: Callable[[], list[Dot]] = list
         self.before_apply: Callable[[], None] = lambda: None
         self.reconcile_as: Callable[[], str | None] = lambda: None
-        self.leaving = False
         self.on_transition: list[Callable[[View], None]] = []
         self.on_fenced: Callable[[], None] = lambda: None
         """Called when the agent has fenced this rank; it does not return in a job."""
@@ -78,14 +57,9 @@ class Member:
         self._recorder = recorder
         self._link = link
         self._progress = progress
-        self.last_dots: list[Dot | None] = [None] * len(objects.names)
-        """Of each object, the update that it holds."""
         self.on_applied: Callable[[list[Dot]], None] | None = None
         """Called with the dots of each update that was applied here (one an object)."""
         self._acknowledged: tuple[int, View] | None = None
-        self._deps_told = Clock()
-        self._deps_of = -1
-        self._parted_at = Clock()
         self._rolled: list[Dot] = []
         self._digests = HeldDigests(actor, objects, recorder, link)
         self._debts = Debts(actor, recorder, link)
@@ -95,41 +69,9 @@ class Member:
         recorder.set_step(1)
 
     @property
-    def cohort(self) -> list[Actor]:
-        """The members that this one steps together with."""
-        return next((c for c in self.view.cohorts if self.actor in c), [])
-
-    @property
-    def author(self) -> Actor:
-        """Who issues the cohort's updates: its lowest member."""
-        return min(self.cohort)
-
-    @property
-    def strong(self) -> bool:
-        """The regime in force is STRONG."""
-        return self.view.regime is Regime.STRONG
-
-    @property
     def open_debts(self) -> dict[str, DebtInfo]:
         """What this member opened and nobody closed, by id."""
         return self._debts.standing
-
-    def facts(self, launched_all: bool) -> Facts:
-        """What to answer to a query."""
-        return Facts(
-            decided=self.decided,
-            issued=self.issued,
-            frontier=self._known().dots(),
-            launched_all=launched_all,
-            leaving=self.leaving,
-            version=self.version,
-            is_apart=self.is_apart,
-            sums=self.held_sums(),
-            is_bound=self.is_bound,
-        )
-
-    def _known(self) -> Clock:
-        return self.frontier.merge(self.ahead)
 
     def tell_progress(self, phase: int) -> None:
         """Write the progress word."""
@@ -153,29 +95,14 @@ class Member:
         else:
             record.reads(names, "forward", [None] * len(names), None, self.frontier.dots())
 
-    def open_dots(self) -> list[Dot]:
-        """The dots of the open step, one an object: the author's next."""
-        author = self.author
-        first = self._upto(author) + 1
-        numbers = range(first, first + len(self.objects.names))
-        return [Dot(author.rank, author.incarnation, number) for number in numbers]
-
-    def _upto(self, author: Actor) -> int:
-        return max(self.frontier.upto(author), self.ahead.upto(author))
-
-    @property
-    def has_issued(self) -> bool:
-        """This author's dots of the open step are issued."""
-        return self.issued > self._upto(self.actor)
-
     def issue(self) -> None:
         """The author's ``issued`` rows, before the step's last bucket is launched; once a step."""
         if self.is_apart:
-            self._note_deps()
+            self.note_deps()
         if self.actor != self.author or self.has_issued:
             return
         version = self.version + 1 if self.strong else None
-        deps = self.deps if self.is_apart else self._nearest_deps()
+        deps = self.deps if self.is_apart else self.nearest_deps()
         self._issue(self.open_dots(), version, deps, BACKWARD)
 
     def _issue(self, dots: list[Dot], version: int | None, deps: list[Dot], phase: int) -> None:
@@ -187,28 +114,6 @@ class Member:
         names = self.objects.names
         sizes = [self.objects.num_bytes(i) for i in range(len(names))]
         self._recorder.updates("issued", names, dots, version, deps, sizes)
-
-    def _nearest_deps(self) -> list[Dot]:
-        """Below STRONG: nearest dots of other origins folded here since this author's last issue."""
-        if self.strong:
-            return []
-        deps = [
-            d
-            for d in self.frontier.dots()
-            if d.actor != self.actor and d.counter > self._deps_told.upto(d.actor)
-        ]
-        self._deps_told = Clock(self.frontier.dots())
-        return deps
-
-    def _note_deps(self) -> None:
-        """Every member's, alike: each keeps the history of its cohort's steps."""
-        if self._deps_of == self.decided:
-            return
-        self._deps_of = self.decided
-        others = [d for d in self.frontier.dots() if d.actor != self.author]
-        self.deps = [d for d in others if d.counter > self._deps_told.upto(d.actor)]
-        self.needs = [d for d in others if d.counter > self._parted_at.upto(d.actor)]
-        self._deps_told = Clock(self.frontier.dots())
 
     def decide(self, rolled: bool = False) -> None:
         """The step's last bucket is done on the view.
@@ -253,12 +158,6 @@ class Member:
 
     # ---- cohorts apart ---------------------------------------------------------------------------
 
-    def part(self) -> None:
-        """From here on steps, counters and versions are the cohort's own."""
-        self.is_apart = True
-        self._deps_of, self._deps_told = -1, Clock(self.frontier.dots())
-        self._parted_at = self._deps_told
-
     def become_one(self, view: View, step_open: bool) -> None:
         """All members are level: they count on from the furthest of them."""
         self.is_apart = False
@@ -283,11 +182,11 @@ class Member:
     def reconcile(self) -> None:
         """Tell the agents the digest of everything held, at the current frontier; once an epoch."""
         if not self.is_apart:
-            self._digests.reconcile(self.view, self.version, self._known(), self.reconcile_as())
+            self._digests.reconcile(self.view, self.version, self.known(), self.reconcile_as())
 
     def settle(self, order: Settle) -> None:
         """Close debts: settled where all members agree by digest, written off where not."""
-        self._debts.settle(order, self._known())
+        self._debts.settle(order, self.known())
 
     def note_drift(self, l2: float, largest: float) -> None:
         """How far the parameters moved when cohorts became one: it goes onto what is settled next."""
@@ -299,15 +198,6 @@ class Member:
         self._digests.tell_again(self.view.epoch)
         if self.leaving:
             self._link.send(Leave(self.actor, self.decided))
-
-    def stand(
-        self, decided: int, version: int, frontier: Clock, last_dots: list[Dot | None]
-    ) -> None:
-        """A newcomer takes over where a member stands."""
-        self.decided = decided
-        self.version = version
-        self.frontier = frontier
-        self.last_dots = last_dots
 
     def note_view(self, view: View) -> None:
         """A newcomer hears of a view without it; what it acknowledges next comes after this one."""

@@ -23,12 +23,12 @@ from cascade_runtime.rank.groups import GroupFactory
 from cascade_runtime.rank.layouts import Layouts
 from cascade_runtime.rank.link import AgentLink
 from cascade_runtime.rank.member import Member
-from cascade_runtime.rank.objects import pack, unpack
+from cascade_runtime.rank.objects import unpack
 from cascade_runtime.rank.open_step import OpenStep
-from cascade_runtime.rank.part import Offsets, Part
+from cascade_runtime.rank.part import Part
 from cascade_runtime.rank.snapshot import TrainingState
+from cascade_runtime.rank.step_parts import StepParts
 from cascade_runtime.rank.told_buckets import ToldBuckets
-from cascade_runtime.rank.used import UsedParameters
 from cascade_runtime.rank.waiting import Waiting
 from cascade_runtime.rank.walking import Walking
 from cascade_runtime.recorder import Recorder
@@ -57,8 +57,8 @@ class StepReducer:
             member, link, self._step, self._collectives, self._layouts, self._waiting,
             self._apart, self._channel,
         )  # fmt: skip
-        self.used: UsedParameters | None = None
-        """Set where ranks may use different parameters."""
+        self.parts = StepParts(member, self._step)
+        """Makes the parts of the open step."""
         self.unreduced = False
         """A backward under ``no_sync`` since the last decided step."""
         self.params: dict[str, torch.Tensor] = {}
@@ -67,6 +67,8 @@ class StepReducer:
         """Their names by ``id``."""
         self._told: ToldBuckets | None = None
         """A newcomer's, while its own buckets may differ from the members'."""
+        self._held_ns = 0
+        """Waited at the staleness bound since the last step."""
         self._cut_is_fresh = True
         """DDP has just been built: it orders its buckets anew after the next step."""
         link.on_return = member.tell_again
@@ -91,7 +93,7 @@ class StepReducer:
         last = bucket.is_last()
         if self._told is not None:
             return self._hook_as_told(bucket, self._told)
-        part = self._bucket_part(bucket)
+        part = self.parts.of_bucket(bucket)
         self._add(part)
         self._launch_buckets(last)
         return part.future
@@ -113,53 +115,19 @@ class StepReducer:
     def _launch_buckets(self, last: bool) -> None:
         """Launch what is not under way yet; with the last bucket, complete the step."""
         step = self._step
-        entered_ns = 0
-        if last and self._channel.must_wait:
-            entered_ns = time.monotonic_ns()
-            self._wait_for_room()
         step.has_all = last
         if last:
-            self._add_rest()
+            self._step.parts += self.parts.rest()
+            self._step.parts += self._channel.parts(self._step)
             self.member.issue()
             self._channel.issued()
             self.member.tell_progress(WAITING)
-            self.member.steps.entered_ns = entered_ns or time.monotonic_ns()
+            # What was waited for at the step's beginning is no work of it.
+            self.member.steps.entered_ns = time.monotonic_ns() - self._held_ns
+            self._held_ns = 0
             self._complete_step()
         elif not step.is_held:
             self._collectives.launch_open()
-
-    def _wait_for_room(self) -> None:
-        """At the staleness bound: the last bucket is launched when its dots may be issued."""
-        self._step.is_held = True
-        self.member.tell_progress(WAITING)
-        self._walking.wait_for_room()
-
-    def _bucket_part(self, bucket: GradBucket) -> Part:
-        local = bucket.buffer()
-        label = f"bucket/{bucket.index()}"
-        of: Offsets = ()
-        if self.used is not None:
-            first = local.storage_offset()
-            offsets = [int(g.storage_offset() - first) for g in bucket.gradients()]
-            of = list(zip(bucket.parameters(), offsets, strict=True))
-        scratch = self._step.scratch(label, local)
-        return Part(label, local, scratch, "all_reduce", bucket.parameters, of)
-
-    def _add_rest(self) -> None:
-        """What a step reduces besides gradients."""
-        self.member.objects.look_up_buffers()
-        if buffers := self._buffers():
-            packed = pack(buffers)
-            scratch = self._step.scratch("buffers", packed)
-            self._step.parts.append(Part("buffers", packed, scratch, "broadcast"))
-        if self.used is not None:
-            marks = self.used.marks.clone()
-            scratch = self._step.scratch("used", marks)
-            self._step.parts.append(Part("used", marks, scratch, "all_reduce"))
-        self._step.parts += self._channel.parts(self._step)
-
-    def _buffers(self) -> list[torch.Tensor]:
-        return [b for b in self.member.objects.buffers if b.numel()]
 
     # ---- a newcomer's buckets --------------------------------------------------------------------
 
@@ -253,9 +221,9 @@ class StepReducer:
             if part.is_fold:
                 continue
             if part.label == "buffers":
-                unpack(part.scratch, self._buffers())
+                unpack(part.scratch, self.parts.buffers())
             elif part.label == "used":
-                self._take_used(part)
+                self.parts.take_used(part)
             else:
                 part.future.set_result(part.scratch)
         self._note_layout()
@@ -263,15 +231,6 @@ class StepReducer:
             self._told = None
         self._cut_is_fresh = False
         step.hand_over()
-
-    def _take_used(self, marks: Part) -> None:
-        reduced = [
-            (parameter, part.scratch[first : first + parameter.numel()])
-            for part in self._step.parts
-            for parameter, first in part.of
-        ]
-        assert self.used is not None
-        self.used.take(marks.scratch, marks.local, reduced)
 
     def end_step(self) -> None:
         """After the optimizer's step."""
@@ -290,7 +249,16 @@ class StepReducer:
                 return
             self._walking.answer_owed()
             self._walking.serve_pending()
+            self._wait_for_room()
             self._walking.hold_in_eventual()
+
+    def _wait_for_room(self) -> None:
+        """At the staleness bound: just after a step, where what comes meanwhile can be folded."""
+        if self._channel.must_wait:
+            began_ns = time.monotonic_ns()
+            self.member.tell_progress(WAITING)
+            self._walking.wait_for_room()
+            self._held_ns = time.monotonic_ns() - began_ns
 
     def fold_pending(self) -> None:
         """The optimizer is about to step: parameters become those that all have, after a levelling."""

@@ -98,6 +98,7 @@ class Waiting:
             message = self.next_message()
             if message is not None:
                 return message
+            channel.fold_more()
             if channel.must_wait:
                 self._wait()
         return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from cascade_runtime.agent.protocol import (
     Commit,
-    Cut,
     Drain,
     Halt,
     Halted,
@@ -19,15 +18,13 @@ from cascade_runtime.progress import BACKWARD, HALTED, LEAVING
 from cascade_runtime.rank.apart import Apart
 from cascade_runtime.rank.channel import Channel
 from cascade_runtime.rank.collectives import Collectives
+from cascade_runtime.rank.entering import Entering
 from cascade_runtime.rank.feed import Feeds
-from cascade_runtime.rank.groups import Superseded
 from cascade_runtime.rank.layouts import Layouts
-from cascade_runtime.rank.levelling import Levelling
 from cascade_runtime.rank.link import AgentLink
 from cascade_runtime.rank.member import Member
 from cascade_runtime.rank.open_step import OpenStep
 from cascade_runtime.rank.waiting import Waiting
-from cascade_runtime.vocabulary.identity import Actor
 from cascade_runtime.vocabulary.regime import Regime
 
 
@@ -55,11 +52,9 @@ class Walking:
         """A view without this member is committed."""
         self._apart = apart
         self._channel = channel
-        self._levelling = Levelling(member, apart, collectives, waiting)
+        self._entering = Entering(member, link, step, collectives, layouts, waiting, apart, channel)
         self._ask = 0
         self._owes_answer = False
-        self._owes_entry = False
-        """A step that was rolled forward is to be finished before this member can be made level."""
 
     @property
     def _feeds(self) -> Feeds | None:
@@ -80,10 +75,8 @@ class Walking:
 
     def answer_owed(self) -> None:
         """Answer the drain whose step was still to be finished and logged."""
-        if self._owes_entry:
-            self._owes_entry = False
-            if not self._enter_level():
-                self.walk(self._link.receive())
+        if not self._entering.finish():
+            self.walk(self._link.receive())
         if self._owes_answer:
             self._owes_answer = False
             self._answer()
@@ -122,7 +115,7 @@ class Walking:
     def enter_first_view(self) -> None:
         """Form the communicator of the view that the job starts with."""
         self._member.membership_row()
-        if not self._enter():
+        if not self._entering.enter():
             message = self._link.receive()
             if message is not None:
                 self.walk(message)
@@ -140,7 +133,7 @@ class Walking:
             match message:
                 case Halt(ask=ask):
                     self._ask = ask
-                    if self._must_finish():
+                    if self._entering.must_finish:
                         self._owes_answer = True
                         return
                     self._answer()
@@ -149,7 +142,7 @@ class Walking:
                     message = self._drain(decided)
                     if message is not None:
                         continue
-                    if (not step.is_handed_over and self.is_logging) or self._must_finish():
+                    if (not step.is_handed_over and self.is_logging) or self._entering.must_finish:
                         self._owes_answer = True
                         return
                     self._answer()
@@ -164,21 +157,17 @@ class Walking:
                     if self.has_left:
                         return
                     if view.regime is Regime.EVENTUAL:
-                        if (view.source is not None or view.cuts) and not self._enter():
+                        if (view.source is not None or view.cuts) and not self._entering.enter():
                             message = self._link.receive()
                             continue
                         if not step.is_handed_over:
                             return  # rolled forward: the step is finished first, then held
                         member.reconcile()
-                    elif self._enter():
+                    elif self._entering.enter():
                         return
                 case _:
                     pass
             message = self._link.receive()
-
-    def _must_finish(self) -> bool:
-        """While cohorts are apart, a decided step is in the sums only once the optimizer has stepped."""
-        return self._member.is_apart and self._step.is_decided
 
     def _answer(self) -> None:
         member, step = self._member, self._step
@@ -212,7 +201,6 @@ class Walking:
 
     def _install(self, view: View) -> None:
         member = self._member
-        self._owes_entry = False
         self._channel.close(self._step)
         self._collectives.abandon()
         if member.actor not in view.members and not member.leaving:
@@ -229,77 +217,3 @@ class Walking:
             if len(view.cohorts) > 1:
                 self._feeds.let_go()
             self._feeds.committed(view)
-
-    def _enter(self) -> bool:
-        """Form the new view's group, roll members forward, launch the open step again.
-
-        False when another walk has begun meanwhile; its messages are in the inbox.
-        """
-        view, member = self._member.view, self._member
-        if view.cuts:
-            cut = view.cut_of(member.actor)
-            if cut.source is not None:
-                if not self._form_side(cut.members, f"cut/{view.epoch}/{view.cuts.index(cut)}"):
-                    return False
-                if not self._roll_forward(cut):
-                    return False
-            if self._must_finish():
-                self._owes_entry = True
-                return True
-        return self._enter_level()
-
-    def _enter_level(self) -> bool:
-        """The rest of it, once this member is at the cut of those that it stepped with."""
-        view, step, member = self._member.view, self._step, self._member
-        if view.levels or view.optim_from is not None:
-            if not self._form_side(view.members, f"level/{view.epoch}"):
-                return False
-            message = self._levelling.run(view, step.has_begun)
-            if message is not None:
-                self._link.inbox.appendleft(message)
-                return False
-            if member.leaving and not step.has_begun:
-                self._apart.fold_pending()
-        if not self._form_side(member.cohort, ""):
-            return False
-        cut = view.cut_of(member.actor)
-        if not view.cuts and cut.source is not None and not self._roll_forward(cut):
-            return False
-        self._channel.open(view)
-        if not step.is_decided and view.regime is not Regime.EVENTUAL:
-            if step.has_all:
-                step.parts += self._channel.parts(step)
-                # The author may be another now, or its dots were voided: issue before the launch.
-                member.issue()
-                self._channel.issued()
-            if not step.is_held:
-                self._collectives.launch_open()
-        return True
-
-    def _form_side(self, members: list[Actor], label: str) -> bool:
-        try:
-            self._collectives.form_side(members, label)
-        except Superseded as why:
-            self._link.pump()
-            if not self._link.inbox:
-                self._waiting.say_stuck(str(why))
-            return False
-        return True
-
-    def _roll_forward(self, cut: Cut) -> bool:
-        """Members one decided step behind take the buckets that the others kept."""
-        assert cut.source is not None
-        step, member = self._step, self._member
-        behind = member.actor in cut.behind and member.decided < cut.step
-        kept = step.parts if behind else step.last_decided
-        rolled = self._collectives.broadcast_kept([p for p in kept if not p.is_fold], cut.source)
-        message = self._waiting.until_done(rolled, of_step=False)
-        if message is not None:
-            self._link.inbox.appendleft(message)
-            return False
-        self._collectives.done_rows(rolled, with_digests=False)
-        if behind:
-            self._layouts.decide(step.parts)
-            member.decide(rolled=True)
-            step.is_decided = True
-        return True

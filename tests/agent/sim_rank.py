@@ -299,6 +299,7 @@ class Rank:
             leaving=self.leaving,
             is_apart=self.is_apart,
             sums=[Dot(o.rank, o.incarnation, c) for o, c in self.sums.items()],
+            is_bound=bool(self.sums),
         )
         self._say(Halted(facts))
 

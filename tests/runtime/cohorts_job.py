@@ -22,19 +22,28 @@ from dashboard.demo import train
 
 
 class Notes:
-    """What the test wants to know of one rank: deltas while apart, times, walks."""
+    """What the test wants to know of one rank: when it stepped, and its deltas while apart."""
 
     def __init__(self, rank: int, model: nn.Module, folder: Path) -> None:
         self._rank, self._model, self._folder = rank, model, folder
         self._before: list[torch.Tensor] = []
-        self.base: list[torch.Tensor] | None = None
-        self.deltas: list[tuple[int, list[torch.Tensor]]] = []
+        self.base: list[torch.Tensor] = []
+        self.folded: list[torch.Tensor] = []
+        """Parameters when the optimizer steps for the first time with all again."""
+        self.deltas: list[list[torch.Tensor]] = []
+        """Of an author: what each step moved, not weighted."""
         self.steps: list[tuple[float, int, int]] = []
-        self.walks: list[tuple[float, int, str, int]] = []
+        """(s, number, cohorts) of each."""
 
     def before(self, *ignored: object) -> None:
         del ignored
+        session = attached()
+        assert session is not None
         self._before = [p.detach().clone() for p in self._model.parameters()]
+        if session.member.is_apart:
+            self.base = self.base or self._before
+        elif self.base and not self.folded:
+            self.folded = self._before
 
     def after(self, *ignored: object) -> None:
         del ignored
@@ -45,13 +54,14 @@ class Notes:
         if member.is_apart and member.actor == member.author:
             now = [p.detach() for p in self._model.parameters()]
             delta = [a - b for a, b in zip(now, self._before, strict=True)]
-            self.deltas.append((member.frontier.upto(member.actor), delta))
+            self.deltas.append(delta)
 
     def save(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         path = self._folder / f"notes{self._rank}"
-        path.with_suffix(".json").write_text(json.dumps({"steps": self.steps, "walks": self.walks}))
-        torch.save(self.deltas, path.with_suffix(".deltas"))
+        path.with_suffix(".json").write_text(json.dumps(self.steps))
+        told = {"base": self.base, "deltas": self.deltas, "folded": self.folded}
+        torch.save(told, path.with_suffix(".deltas"))
 
 
 def main() -> None:
@@ -64,8 +74,6 @@ def main() -> None:
     parser.add_argument("--adamw", action="store_true")
     parser.add_argument("--save", type=Path)
     arguments = parser.parse_args()
-    import faulthandler, sys
-    faulthandler.dump_traceback_later(20, file=open(f"/tmp/causal/tb{os.environ['RANK']}","w"))
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     rank = int(os.environ["RANK"])
@@ -84,9 +92,6 @@ def main() -> None:
     session = attached()
     assert session is not None
     member = session.member
-    cascade.on_transition(
-        lambda v: notes.walks.append((time.monotonic(), v.epoch, str(v.regime), len(v.cohorts)))
-    )
     step = alone = 0
     while member.decided < arguments.goal:
         step += 1

@@ -110,7 +110,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     sums: list[Dot] = []
     """The running sums that it holds: of each origin the last dot in it."""
     is_bound: bool = False
-    """Its optimizer keeps parameters of its own, so it must not part from the others."""
+    """It must not part from the others: its optimizer keeps parameters of its own, or a fold is due."""
 
 
 class DebtInfo(msgspec.Struct, frozen=True, kw_only=True):
