@@ -172,9 +172,13 @@ class Apart:
             return None
         member, drift = self._member, None
         self._flush()
-        if self.sums is not None:
+        if self._pending:
+            # Without a base no step was made since the parting, so it is what the parameters are.
+            self.sums = self.sums or Sums(member.objects.parameters)
             told = [Told(p.origin, p.upto, p.data) for p in self._pending]
             drift = self.sums.advance(None, told, measure=not member.is_apart)
+        elif self.sums is not None and not member.is_apart:
+            drift = self.sums.advance(None, measure=True)
         self._pending, member.ahead, member.is_pending = [], Clock(), False
         if not member.is_apart:
             if self._optim is not None:
@@ -187,10 +191,16 @@ class Apart:
         """What ``reconcile`` tells instead, where something is to be folded yet."""
         if not self._pending and self._optim is None:
             return None
-        if self.sums is None:
-            return f"- {self._optim_digest}"
-        told = {p.origin: p.data for p in self._pending}
-        return f"{self.sums.digest_with(told)} {self._optim_digest}"
+        # Bases are equal: they were told by digests before the parting, and are not here yet where a
+        # member has not begun a step since.
+        hasher, told = xxhash.xxh3_128(), {p.origin: p.data for p in self._pending}
+        for origin in sorted({*self._own_upto(), *told}):
+            hasher.update(f"{origin}:".encode())
+            if origin in told:
+                hasher.update(raw_bytes(told[origin]))
+            elif self.sums is not None:
+                hasher.update(self.sums.payload(origin))
+        return f"{hasher.hexdigest()} {self._optim_digest}"
 
     # ---- a step ----------------------------------------------------------------------------------
 

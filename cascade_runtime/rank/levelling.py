@@ -65,7 +65,7 @@ class Levelling:
         for level, came in zip(view.levels, data, strict=False):
             self._take(level, came)
         if view.optim_from is not None:
-            self._apart.become_one(view, _tree(data[-1]), data[-1], step_open)
+            self._apart.become_one(view, tree_of(data[-1]), data[-1], step_open)
         return None
 
     def _round(
@@ -92,7 +92,8 @@ class Levelling:
         self._apart.take_level(level, steps, came[end:])
 
 
-def _tree(packed: torch.Tensor) -> Tree:
+def tree_of(packed: torch.Tensor) -> Tree:
+    """What ``Apart.tell_optimizer`` packed."""
     view, at = raw_bytes(packed), 0
 
     def read_into(room: memoryview) -> None:

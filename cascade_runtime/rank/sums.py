@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
-import xxhash
 
 from cascade_runtime.rank.flat import FlatParameters, Unit
 from cascade_runtime.rank.objects import raw_bytes
@@ -158,16 +157,6 @@ class Sums:
     def payload(self, origin: Actor) -> memoryview:
         """The bytes of an origin's running sum; on the CPU not copied, so good until ``advance``."""
         return raw_bytes(self._sums[origin])
-
-    def digest_with(self, told: Mapping[Actor, torch.Tensor]) -> str:
-        """XXH3-128 of base and sums, hex, as if ``told`` had been taken over."""
-        hasher = xxhash.xxh3_128()
-        for region in self._regions:
-            hasher.update(raw_bytes(region.base))
-        for origin in sorted({*self._sums, *told}):
-            hasher.update(f"{origin}:".encode())
-            hasher.update(raw_bytes(told[origin] if origin in told else self._sums[origin]))
-        return str(hasher.hexdigest())
 
     # ---- changing --------------------------------------------------------------------------------
 

@@ -1,0 +1,193 @@
+"""Cohorts apart, level and one again: real sums, real channel, one process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from cascade_runtime.agent.protocol import Reconciled
+from cascade_runtime.rank.channel import BOUND
+from cascade_runtime.vocabulary.fault import FaultEvent
+from cascade_runtime.vocabulary.identity import Actor, Clock
+from tests.agent.facts import told
+from tests.runtime.apart_rig import World
+
+PACE = told(None, subject=2)
+K = 2
+"""Objects: parameters and optimizer."""
+
+
+@pytest.fixture(params=["sgd", "adam", "clamps"])
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
+    made = World(adam=request.param == "adam", clamps=request.param == "clamps")
+    made.step(0, 1, 2)
+    made.step(0, 1, 2)
+    yield made
+    made.close()
+
+
+def test_both_cohorts_hold_both_sums(world: World) -> None:
+    world.part()
+    for _ in range(6):
+        world.step(0, 1)
+        world.step(2)
+        world.settle()
+    assert world[0].bytes == world[1].bytes
+    assert world[0].member.frontier == world[1].member.frontier
+    for rank in (0, 1, 2):
+        held = Clock(world[rank].apart.upto())
+        assert held.upto(Actor(0)) > 2 * K and held.upto(Actor(2)) > 0
+
+
+def test_a_fold_is_a_step_later_than_its_choice_and_acknowledged_a_step_after_that(
+    world: World,
+) -> None:
+    world.part()
+    world.step(2)
+    world.settle()
+    lone = world[2].channel
+    folded = []
+    for _ in range(4):
+        world.step(0, 1)
+        world.settle()
+        folded.append((world[0].member.frontier.upto(Actor(2)), lone._deltas.acked[Actor(0)]))
+    assert folded == [(0, 0), (K, 0), (K, K), (K, K)]
+
+
+def test_rows_of_a_fold_are_of_parameters_and_name_their_causes(world: World) -> None:
+    world.part()
+    world.step(0, 1)
+    world.settle()
+    world.step(2)
+    world.settle()
+    world.step(2)
+    issued = world[2].recorder.of("updates", action="issued", object="params/0")
+    assert [u["deps"] for u in issued] == [[], world[0].member.last_dots[-1:]]
+    applied = world[2].recorder.of("updates", action="applied")
+    assert {u["object"] for u in applied if u["dot"].rank == 0 and u["dot"].counter > 2 * K} == {
+        "params/0"
+    }
+
+
+def test_level_and_one_again(world: World) -> None:
+    world.part()
+    for _ in range(5):
+        world.step(0, 1)
+    world.settle()
+    world.step(2)
+    new = world.walk(PACE)
+    assert len(new.cohorts) == 1
+    assert [level.origin for level in new.levels] == [Actor(0), Actor(2)]
+    assert new.optim_from == Actor(0)
+    before = world[2].bytes
+    assert not world[2].apart.is_clear
+    world.step(0, 1, 2)
+    assert world[2].bytes != before
+    assert len({world[r].bytes for r in (0, 1, 2)}) == 1
+    digests = [r.member.objects.digest(K - 1) for r in world.ranks.values()]
+    assert len(set(digests)) == 1, "optimizer state differs"
+    told_digests = {r.link.of(Reconciled)[-1].digest for r in world.ranks.values()}
+    assert len(told_digests) == 1
+    assert all(r.apart.is_clear and r.apart.sums is None for r in world.ranks.values())
+    assert {r.member.decided for r in world.ranks.values()} == {8}
+    assert all(r.member.frontier == world[0].member.frontier for r in world.ranks.values())
+    world.step(0, 1, 2)
+    assert len({world[r].bytes for r in (0, 1, 2)}) == 1
+
+
+def test_a_levelling_again_before_the_fold(world: World) -> None:
+    """The same sums come once more, from whoever is level."""
+    world.part()
+    world.step(0, 1)
+    world.step(2)
+    first = world.walk(PACE)
+    world[1].member.is_apart = True  # it had not become level before the next walk began
+    world[1].member.decided = first.cuts[0].step
+    again = world.walk()
+    assert again.optim_from is not None
+    world.step(0, 1, 2)
+    assert len({world[r].bytes for r in (0, 1, 2)}) == 1
+
+
+def test_cohorts_are_cut_as_they_were(world: World) -> None:
+    world.part()
+    world.step(0, 1)
+    world.step(2)
+    new = world.walk(told(None))
+    assert len(new.cohorts) == 2
+    assert new.levels
+    for _ in range(6):
+        world.step(2)
+        world.step(0, 1)
+        world.settle()
+    assert world[0].bytes == world[1].bytes
+    world.walk(PACE)
+    world.step(0, 1, 2)
+    assert len({world[r].bytes for r in (0, 1, 2)}) == 1
+
+
+def test_the_bound(world: World) -> None:
+    world.part()
+    world.settle()
+    for _ in range(BOUND):
+        assert not world[0].channel.must_wait
+        world.step(0, 1)
+        world.settle()
+    assert world[0].channel.must_wait
+    world.step(2)
+    world.settle()
+    assert not world[0].channel.must_wait
+
+
+def test_two_that_wait_for_each_other_go_on(world: World) -> None:
+    """A cohort of one folds while it waits."""
+    world.part()
+    for _ in range(BOUND):
+        world.step(0, 1)
+    for _ in range(BOUND):
+        world.step(2)
+    assert world[0].channel.must_wait and world[2].channel.must_wait
+    world.settle()
+    world[2].channel.fold_more()
+    world.settle()
+    assert not world[0].channel.must_wait
+
+
+def test_parted_and_one_again_before_anybody_has_a_base(world: World) -> None:
+    world.part()
+    for rank in world.ranks.values():
+        rank.apart.sums = None  # in the middle of a loop's turn: no step has begun since
+    world[0].apart.ensure_base()
+    world.step(0, 1)
+    world.walk(PACE)
+    world.step(0, 1, 2)
+    assert len({world[r].bytes for r in (0, 1, 2)}) == 1
+
+
+def test_a_dead_ranks_cohort_is_one_with_the_others_in_eventual(world: World) -> None:
+    world.part()
+    world.step(0, 1)
+    world.step(2)
+    dots = world[2].member.last_dots
+    new = world.walk(told(FaultEvent.LINK_DELAY_HIGH))
+    assert (len(new.cohorts), str(new.regime)) == (1, "EVENTUAL")
+    for rank in world.ranks.values():
+        rank.member.reconcile()
+    reports = {r.link.of(Reconciled)[-1].digest for r in world.ranks.values()}
+    assert len(reports) == 1, "what they are about to become is the same"
+    assert all(d is not None for d in dots)
+
+
+def test_a_job_that_keeps_copies_of_its_own_is_bound() -> None:
+    world = World()
+    assert not world[0].member.facts(launched_all=False).is_bound
+    for rank in world.ranks.values():
+        for parameter in rank.model.parameters():
+            rank.optimizer.state[parameter]["master"] = parameter.detach().double().float()
+    world[0].apart.look_at_optimizer()
+    assert world[0].member.facts(launched_all=False).is_bound
+    world[1].optimizer.state = torch.optim.SGD(world[1].model.parameters(), lr=0.1).state
+    world[1].apart.look_at_optimizer()
+    assert not world[1].member.is_bound
