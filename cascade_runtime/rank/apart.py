@@ -63,6 +63,8 @@ class Apart:
         self._optim: Tree | None = None
         self._optim_digest = ""
         self._flushed = True
+        self._is_due = False
+        """A levelling is to be folded when the optimizer steps next."""
         self._looked_at = -1
         self.on_folded: Callable[[Actor, int, bytearray | None], None] = lambda *_: None
         """Told of each origin's sum that is folded and on record here."""
@@ -75,7 +77,7 @@ class Apart:
     @property
     def is_clear(self) -> bool:
         """All members step together, and nothing is to be folded."""
-        return not (self._member.is_apart or self._pending or self._optim is not None)
+        return not (self._member.is_apart or self._is_due)
 
     # ---- views -----------------------------------------------------------------------------------
 
@@ -144,10 +146,13 @@ class Apart:
         origin = level.origin
         self._member.ahead.cover(Dot(origin.rank, origin.incarnation, level.upto))
 
+    def levelled(self) -> None:
+        """All sums of a levelling are taken."""
+        self._is_due = self._member.is_pending = True
+
     def become_one(self, view: View, optim: Tree, packed: torch.Tensor, step_open: bool) -> None:
         """All members are level and step together from here."""
         self._optim, self._optim_digest = optim, xxhash.xxh3_128_hexdigest(raw_bytes(packed))
-        self._member.is_pending = True
         self._member.become_one(view, step_open)
 
     def _flush(self) -> None:
@@ -168,18 +173,18 @@ class Apart:
 
     def fold_pending(self) -> Drift | None:
         """Parameters become what all have; the optimizer too, where all step together again."""
-        if not self._pending and self._optim is None:
+        if not self._is_due:
             return None
         member, drift = self._member, None
         self._flush()
-        if self._pending:
-            # Without a base no step was made since the parting, so it is what the parameters are.
-            self.sums = self.sums or Sums(member.objects.parameters)
+        if self._pending and self.sums is None:
+            # No step was made since the parting, so the base is what the parameters are.
+            self.sums = Sums(member.objects.parameters)
+        if self.sums is not None:  # with nothing to take over, too: all write the same
             told = [Told(p.origin, p.upto, p.data) for p in self._pending]
             drift = self.sums.advance(None, told, measure=not member.is_apart)
-        elif self.sums is not None and not member.is_apart:
-            drift = self.sums.advance(None, measure=True)
-        self._pending, member.ahead, member.is_pending = [], Clock(), False
+        self._pending, member.ahead = [], Clock()
+        self._is_due = member.is_pending = False
         if not member.is_apart:
             if self._optim is not None:
                 self._state.take_optimizer(self._optim)
@@ -189,7 +194,7 @@ class Apart:
 
     def _digest_to_be(self) -> str | None:
         """What ``reconcile`` tells instead, where something is to be folded yet."""
-        if not self._pending and self._optim is None:
+        if not self._is_due:
             return None
         # Bases are equal: they were told by digests before the parting, and are not here yet where a
         # member has not begun a step since.

@@ -64,6 +64,7 @@ class Levelling:
             return message
         for level, came in zip(view.levels, data, strict=False):
             self._take(level, came)
+        self._apart.levelled()
         if view.optim_from is not None:
             self._apart.become_one(view, tree_of(data[-1]), data[-1], step_open)
         return None

@@ -135,6 +135,8 @@ class World:
         for rank in self.ranks.values():
             for level, (steps, data) in zip(new.levels, sums, strict=True):
                 rank.apart.take_level(level, steps, data.clone())
+            if new.levels or new.optim_from is not None:
+                rank.apart.levelled()
         if new.optim_from is not None:
             source = self.ranks[new.optim_from].apart
             packed = torch.frombuffer(

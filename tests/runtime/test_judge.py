@@ -13,7 +13,7 @@ from cascade_runtime.agent.rows import AgentRows
 from cascade_runtime.vocabulary.events import Decisions, Health
 from cascade_runtime.vocabulary.fault import FaultEvent
 from cascade_runtime.vocabulary.identity import Actor, Dot, EventRef
-from cascade_runtime.vocabulary.policy import load_policy
+from cascade_runtime.vocabulary.policy import CohortRules, load_policy
 from cascade_runtime.vocabulary.regime import Regime
 from tests.agent.facts import actors, death_of, told, view
 
@@ -341,3 +341,24 @@ def test_nothing_goes_on_before_debts_of_a_lost_opener_are_on_record():
     agent.reconciler.on_debt(DebtNote(Actor(1), opened=order.settle.unopened))
     assert agent.judge.wants_opened(NOW + 9) is None
     assert agent.judge.wants_walk(NOW + 9) == (True, None)
+
+
+@pytest.mark.parametrize("split", [True, False])
+def test_a_straggler_in_causal_is_set_apart_where_the_policy_parts(split):
+    agent = Agent(C)
+    agent.judge.policy = load_policy()
+    agent.judge.policy.cohorts = CohortRules(split=split)
+    slow = told(FaultEvent.RANK_SKEW_HIGH, subject=1)
+    assert agent.judge.consider(slow) is split
+    assert len(agent.rows.of(Decisions)) == (not split)
+    agent.install(view(0, 1, regime=C, epoch=2, cohorts=[actors(0), actors(1)]))
+    assert not agent.judge.consider(told(FaultEvent.RANK_SKEW_HIGH, subject=1, seq=2))
+
+
+def test_who_keeps_the_pace_again_is_walked_for_only_while_it_is_apart():
+    agent, again = Agent(C), told(None, subject=1)
+    agent.judge.add(again)
+    assert agent.wants() == NOTHING
+    agent.install(view(0, 1, regime=C, epoch=2, cohorts=[actors(0), actors(1)]))
+    agent.judge.add(again)
+    assert agent.wants() == WALK

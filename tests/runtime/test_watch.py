@@ -271,3 +271,30 @@ def test_a_rank_that_never_got_so_far_has_no_place(job, tmp_path):
     assert LocalRank(job.config, Actor(9)).steps() == []
     book = StepBook()
     assert book.take() == []
+
+
+def test_a_rank_by_itself_is_no_late_rank_and_is_named_when_it_keeps_the_pace(job):
+    cohorts = [actors(0, 1, 3), actors(2)]
+    job.install(0, 1, 2, 3, regime=Regime.CAUSAL, cohorts=cohorts)
+    job.steps(40, late={2: 300 * MS})
+    assert [t for _, t in job.handed if t.fault is FaultEvent.RANK_SKEW_HIGH] == []
+    before = len(job.handed)
+    job.steps(60, late={2: 0})
+    told = [t for _, t in job.handed[before:]]
+    assert [(t.fault, t.subject) for t in told] == [(None, Actor(2))]
+    assert told[0].evidence, "the row that says so"
+    job.epoch = 1
+    job.install(0, 1, 2, 3, regime=Regime.CAUSAL)
+    for _, judge in job.watches:
+        judge.add(told[0])
+        assert judge.triggers == [], "it steps with the others already"
+
+
+def test_what_stood_of_a_straggler_ends_where_it_is_set_apart(job):
+    job.install(0, 1, 2, 3)
+    job.steps(40, late={2: 300 * MS})
+    assert any(t.subject == Actor(2) for _, judge in job.watches for t in judge.standing)
+    job.epoch = 1
+    job.install(0, 1, 2, 3, regime=Regime.CAUSAL, cohorts=[actors(0, 1, 3), actors(2)])
+    job.look()
+    assert not any(judge.standing for _, judge in job.watches)
