@@ -167,12 +167,16 @@ class Member(Stand):
             self._recorder.steps("begin")  # it counts as another step from here
 
     def fold_rows(self, origin: Actor, upto: int, deps: list[Dot]) -> None:
-        """``applied`` rows of another cohort's step: parameters alone come from there."""
-        names = self.objects.names
-        first = upto - len(names) + 1
-        dots = [Dot(origin.rank, origin.incarnation, first + i) for i in range(len(names))]
-        count = self.objects.num_params
-        self._recorder.updates("applied", names[:count], dots[:count], None, deps, [None] * count)
+        """Another cohort's step: its parameters are applied, its optimizer and buffers stay there."""
+        names, count = self.objects.names, self.objects.num_params
+        dots = [
+            Dot(origin.rank, origin.incarnation, upto - len(names) + 1 + i)
+            for i in range(len(names))
+        ]
+        update = self._recorder.updates
+        update("applied", names[:count], dots[:count], None, deps, [None] * count)
+        rest = len(names) - count
+        update("discarded", names[count:], dots[count:], None, [], [None] * rest)
         self.frontier.cover(dots[-1])
 
     def digest_cut(self, step_open: bool) -> None:

@@ -115,7 +115,13 @@ class Stand:
         self._deps_of = self.decided
         self.weight = len(self.cohort) / len(self.view.members)
         others = [d for d in self.frontier.dots() if d.actor != self.author]
-        self.deps = [d for d in others if d.counter > self._deps_told.upto(d.actor)]
+        # The last of a step's dots that others apply: parameters come first among the objects.
+        kept = len(self.objects.names) - self.objects.num_params
+        self.deps = [
+            Dot(d.rank, d.incarnation, d.counter - kept)
+            for d in others
+            if d.counter > self._deps_told.upto(d.actor)
+        ]
         self.needs = [d for d in others if d.counter > self._parted_at.upto(d.actor)]
         self._deps_told = Clock(self.frontier.dots())
 

@@ -11,8 +11,9 @@ from cascade_runtime.vocabulary.fault import FaultEvent
 from cascade_runtime.vocabulary.identity import Actor, Dot
 from cascade_runtime.vocabulary.policy import Policy
 from cascade_runtime.vocabulary.regime import Regime
+from tests.agent.sim_fabric import Fabric
 from tests.agent.sim_newcomer import Newcomer
-from tests.agent.sim_rank import Fabric, Rank
+from tests.agent.sim_rank import Rank
 
 
 class Laws:

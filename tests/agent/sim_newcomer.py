@@ -17,7 +17,8 @@ from cascade_runtime.agent.protocol import (
     Welcome,
 )
 from cascade_runtime.vocabulary.identity import Actor, Clock
-from tests.agent.sim_rank import Fabric, Rank
+from tests.agent.sim_fabric import Fabric
+from tests.agent.sim_rank import Rank
 
 
 class Newcomer(Rank):

@@ -16,9 +16,10 @@ from cascade_runtime.vocabulary.fault import FaultEvent
 from cascade_runtime.vocabulary.identity import Actor
 from cascade_runtime.vocabulary.regime import Regime
 from tests.agent.sim_agent import POLICY, Agent, Disk
+from tests.agent.sim_fabric import Fabric
 from tests.agent.sim_laws import Laws
 from tests.agent.sim_newcomer import Newcomer
-from tests.agent.sim_rank import Fabric, Rank
+from tests.agent.sim_rank import Rank
 
 Move = tuple[str, int, int | str]
 Hook = Callable[[str, int, int, Message], None]
