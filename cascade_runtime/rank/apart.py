@@ -51,9 +51,10 @@ class Apart:
     Args:
         member: its consistency state, which follows.
         state: its training state; only the optimizer's part is taken over from others.
+        may_part: the policy parts cohorts.
     """
 
-    def __init__(self, member: Member, state: TrainingState) -> None:
+    def __init__(self, member: Member, state: TrainingState, *, may_part: bool = True) -> None:
         self._member = member
         self._state = state
         self.sums: Sums | None = None
@@ -65,7 +66,7 @@ class Apart:
         self._flushed = True
         self._is_due = False
         """A levelling is to be folded when the optimizer steps next."""
-        self._looked_at = -1
+        self._is_judged = not may_part
         self.on_folded: Callable[[Actor, int, bytearray | None], None] = lambda *_: None
         """Told of each origin's sum that is folded and on record here."""
         self.on_stepped: Callable[[Step, list[Dot]], None] = lambda *_: None
@@ -96,17 +97,16 @@ class Apart:
             self.sums = Sums(self._member.objects.parameters)
 
     def look_at_optimizer(self) -> None:
-        """Once it has state: whether this job may part."""
-        member = self._member
-        if self._looked_at >= 0 or not self._state.optimizer.state:
-            self._looked_at = max(self._looked_at, member.decided if member.decided > 2 else -1)
+        """Once it has state, and only where the policy parts cohorts: whether this job may part."""
+        state = self._state.optimizer.state
+        if self._is_judged or not state:
             return
-        self._looked_at = member.decided
+        self._is_judged = True
         try:
             pack("optim", self._state.tell_optimizer(copied=False))
-            member.is_bound = kept_copy(self._state.optimizer) is not None
+            self._member.is_bound = kept_copy(self._state.optimizer) is not None
         except NotSupported:
-            member.is_bound = True
+            self._member.is_bound = True
 
     # ---- what others are told --------------------------------------------------------------------
 

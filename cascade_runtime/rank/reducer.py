@@ -44,9 +44,11 @@ class StepReducer:
         recorder: Recorder,
         factory: GroupFactory,
         state: TrainingState,
+        *,
+        may_part: bool = False,
     ) -> None:
         self.member = member
-        self._apart = Apart(member, state)
+        self._apart = Apart(member, state, may_part=may_part)
         self._channel = Channel(member, link, recorder, self._apart)
         self._step = OpenStep(member)
         self._collectives = Collectives(member, recorder, factory, self._step)

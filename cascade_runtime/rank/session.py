@@ -38,6 +38,7 @@ from cascade_runtime.step_ring import StepRing
 from cascade_runtime.vocabulary.errors import BadUsage, NotSupported
 from cascade_runtime.vocabulary.events import Actors, Checkpoints, Groups, Objects
 from cascade_runtime.vocabulary.identity import Actor, Dot
+from cascade_runtime.vocabulary.policy import load_policy
 
 ATTACH_PATIENCE_S = 600.0
 """How long a rank waits for the others to attach; loading a model may take minutes."""
@@ -141,7 +142,8 @@ class Session:
                 model.module, optimizer, lambda: schedulers_of(optimizer), objects
             )
             factory = GlooFactory(link, "127.0.0.1")
-            stepper = StepReducer(member, link, recorder, factory, state)
+            may_part = load_policy(config.policy).cohorts.split
+            stepper = StepReducer(member, link, recorder, factory, state, may_part=may_part)
             others = lifeline_hosts(agent, config.num_hosts)
             lifelines = Lifelines([config.socket_path(i) for i in others], actor)
 

@@ -99,22 +99,29 @@ class World:
     def __getitem__(self, rank: int) -> Rank:
         return self.ranks[Actor(rank)]
 
-    def commit(self, new: View) -> None:
+    def commit(self, new: View, connected: bool = True) -> None:
         for rank in self.ranks.values():
             rank.commit(new)
         for rank in self.ranks.values():
             rank.apart.ensure_base()
             rank.channel.open(new)
-        puts = [m for r in self.ranks.values() for m in r.link.of(Put) if m.epoch == new.epoch]
+        if connected:
+            self.connect()
+
+    def connect(self) -> None:
+        """All authors hear where the others listen."""
+        epoch = self[0].member.view.epoch
+        puts = [m for r in self.ranks.values() for m in r.link.of(Put) if m.epoch == epoch]
         for rank in self.ranks.values():
             for put in puts:
                 rank.channel.hear(Value(put.key, put.value))
 
-    def part(self) -> None:
+    def part(self, connected: bool = True) -> None:
         now = self[0].member.view
         self.commit(
             view(0, 1, 2, regime=Regime.CAUSAL, epoch=now.epoch + 1, from_regime=now.regime,
-                 cohorts=[actors(0, 1), actors(2)], cut_step=self[0].member.decided)
+                 cohorts=[actors(0, 1), actors(2)], cut_step=self[0].member.decided),
+            connected,
         )  # fmt: skip
 
     def walk(self, *triggers: object) -> View:

@@ -79,6 +79,7 @@ def test_level_and_one_again(world: World) -> None:
         world.step(0, 1)
     world.settle()
     world.step(2)
+    world.step(0, 1)
     new = world.walk(PACE)
     assert len(new.cohorts) == 1
     assert [level.origin for level in new.levels] == [Actor(0), Actor(2)]
@@ -93,7 +94,7 @@ def test_level_and_one_again(world: World) -> None:
     told_digests = {r.link.of(Reconciled)[-1].digest for r in world.ranks.values()}
     assert len(told_digests) == 1
     assert all(r.apart.is_clear and r.apart.sums is None for r in world.ranks.values())
-    assert {r.member.decided for r in world.ranks.values()} == {8}
+    assert {r.member.decided for r in world.ranks.values()} == {9}
     assert all(r.member.frontier == world[0].member.frontier for r in world.ranks.values())
     world.step(0, 1, 2)
     assert len({world[r].bytes for r in (0, 1, 2)}) == 1
@@ -145,12 +146,13 @@ def test_the_bound(world: World) -> None:
 
 def test_two_that_wait_for_each_other_go_on(world: World) -> None:
     """A cohort of one folds while it waits."""
-    world.part()
+    world.part(connected=False)
     for _ in range(BOUND):
         world.step(0, 1)
     for _ in range(BOUND):
         world.step(2)
     assert world[0].channel.must_wait and world[2].channel.must_wait
+    world.connect()
     world.settle()
     world[2].channel.fold_more()
     world.settle()
@@ -158,7 +160,7 @@ def test_two_that_wait_for_each_other_go_on(world: World) -> None:
 
 
 def test_parted_and_one_again_before_anybody_has_a_base(world: World) -> None:
-    world.part()
+    world.part(connected=False)
     for rank in world.ranks.values():
         rank.apart.sums = None  # in the middle of a loop's turn: no step has begun since
     world[0].apart.ensure_base()
