@@ -23,6 +23,9 @@ ORDER_AGAIN_S = 1.0
 OPEN_PATIENCE_S = 5.0
 """So long the job is held where it is for debts to be opened that their opener did not live to open."""
 
+LEVEL_PATIENCE_S = 30.0
+"""So long a leaving waits for those that leave to be level, where cohorts were made one for it."""
+
 
 class Judge:
     """Pending fault events and what they, the leaving ranks and the debts ask for."""
@@ -164,6 +167,11 @@ class Judge:
 
     def _leave(self, now: float) -> tuple[bool, Settle | None]:
         assert self._view is not None
+        if self._view.optim_from is not None and now - self._installed_at < LEVEL_PATIENCE_S:
+            # They were made one cohort first. A walk that begins before they are level undoes that.
+            level = {report.actor for report in self.reconciler.reports()}
+            if not self.leaving & set(self._view.members) <= level:
+                return False, None
         if self.leaving >= set(self._view.members) and self.reconciler.open:
             # Everybody is done: settle what stands open before the last view, or write it off.
             equal = self.reconciler.equal()

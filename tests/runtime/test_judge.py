@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from cascade_runtime.agent.judge import OPEN_PATIENCE_S, ORDER_AGAIN_S, Judge
+from cascade_runtime.agent.judge import (
+    LEVEL_PATIENCE_S,
+    OPEN_PATIENCE_S,
+    ORDER_AGAIN_S,
+    Judge,
+)
 from cascade_runtime.agent.protocol import DebtInfo, DebtNote, Reconciled, Round, Trigger, View
 from cascade_runtime.agent.reconcile import Reconciler
 from cascade_runtime.agent.rows import AgentRows
@@ -353,6 +358,17 @@ def test_a_straggler_in_causal_is_set_apart_where_the_policy_parts(split):
     assert len(agent.rows.of(Decisions)) == (not split)
     agent.install(view(0, 1, regime=C, epoch=2, cohorts=[actors(0), actors(1)]))
     assert not agent.judge.consider(told(FaultEvent.RANK_SKEW_HIGH, subject=1, seq=2))
+
+
+def test_who_leaves_is_level_first_where_cohorts_were_made_one_for_it():
+    agent = Agent(C)
+    agent.view = view(0, 1, regime=C, epoch=1, optim_from=Actor(0))
+    agent.install(agent.view)
+    agent.judge.leaving.add(Actor(0))
+    assert agent.wants() == NOTHING
+    assert agent.report("a").wants() == WALK
+    agent.reconciler.install(agent.view)
+    assert agent.wants(NOW + LEVEL_PATIENCE_S) == WALK
 
 
 def test_who_keeps_the_pace_again_is_walked_for_only_while_it_is_apart():
