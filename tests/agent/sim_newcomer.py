@@ -67,8 +67,8 @@ class Newcomer(Rank):
             return False
         if rank.frozen or (not rank.alive and self.source != rank.actor):
             return False
-        if rank.is_apart or rank.sums:
-            return False  # nothing is told before what a levelling brought is folded
+        if rank.is_apart:
+            return False  # nothing is told before it is level
         if isinstance(rank, Newcomer) and not rank.is_member:
             return False
         return (rank.view.epoch, rank.decided, rank.actor) != (
