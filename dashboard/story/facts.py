@@ -58,6 +58,11 @@ class Facts:
     is_fresh: bool
 
     @property
+    def is_stopped_early(self) -> bool:
+        """Somebody ended the job before its scripts did (Ctrl-C, SIGTERM), and its end was told."""
+        return self.meta.clean_end is False and self.meta.ended_ns is not None
+
+    @property
     def report(self) -> Report | None:
         """The last analysis."""
         return None if self.judged is None else self.judged.report

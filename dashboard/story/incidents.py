@@ -146,10 +146,11 @@ def _losses(seen: Seen) -> list[Incident]:
     if facts.state == "unclean" and facts.num_rows and told:
         still = [a.rank for a in seen.cast.actors if a.kind != "agent" and a.end is None]
         of = f"; {who(still)} had not left" if still else ""
-        said = f"The run was not closed cleanly: its last row is at {moment(last)}{of}."
-        found.append(
-            _incident(seen, "loss", "end", "error", last, last, "The end is missing", said, None)
-        )
+        how, level, title = "was not closed cleanly", "error", "The end is missing"
+        if facts.is_stopped_early:
+            how, level, title = "was stopped before its scripts had ended", "info", "Stopped early"
+        said = f"The run {how}: its last row is at {moment(last)}{of}."
+        found.append(_incident(seen, "loss", "end", level, last, last, title, said, None))
     if missing and facts.state not in ("live", "waiting"):
         said = f"{sentence(who(missing))[:-1]} left no row, so what they did is not known."
         if len(missing) == 1:

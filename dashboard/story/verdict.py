@@ -28,7 +28,6 @@ MAX_DETAIL = 12
 MAX_CAUSES = 4
 """Where STRONG was left for more reasons than these, only who was lost is told."""
 
-_CUT = "The run's end is missing: it was not closed cleanly."
 _NAMES = ("STRONG", "CAUSAL", "EVENTUAL")
 
 
@@ -109,9 +108,16 @@ def _judging(facts: Facts, cast: Cast, regimes: Regimes, excursions: Sequence[Ex
     return f"Being judged; no promise broken{at}{but}. {_tale(facts, excursions, ends)}".strip()
 
 
+def _cut(facts: Facts) -> str:
+    """Why the run has no clean end."""
+    if facts.is_stopped_early:
+        return "The run was stopped before its scripts had ended."
+    return "The run's end is missing: it was not closed cleanly."
+
+
 def _ok(facts: Facts, cast: Cast, regimes: Regimes, excursions: Sequence[Excursion]) -> str:
     tale = _tale(facts, excursions, _end_words(facts)) or _calm(facts, cast, regimes)
-    cut = _CUT if facts.state == "unclean" and facts.meta.mode != "imported" else ""
+    cut = _cut(facts) if facts.state == "unclean" and facts.meta.mode != "imported" else ""
     return " ".join(part for part in ("No promise was broken.", tale, cut) if part)
 
 
@@ -232,7 +238,7 @@ def _running(facts: Facts, cast: Cast, regimes: Regimes) -> str:
 def _detail(facts: Facts, cast: Cast, report: Report | None) -> list[str]:
     found = []
     if facts.state == "unclean" and facts.num_rows and facts.meta.mode != "imported":
-        found.append(_CUT)
+        found.append(_cut(facts))
     if cast.missing:
         found.append(f"No rows came from {who(cast.missing)}.")
     if report is not None:
