@@ -99,13 +99,14 @@ class Member:
         """What this member opened and nobody closed, by id."""
         return self._debts.standing
 
-    def facts(self, launched_all: bool) -> Facts:
+    def facts(self, launched_all: bool, broken: bool = False) -> Facts:
         """What to answer to a query."""
         return Facts(
             decided=self.decided,
             issued=self.issued,
             frontier=self.frontier.dots(),
             launched_all=launched_all,
+            broken=broken,
             leaving=self.leaving,
         )
 

@@ -65,11 +65,14 @@ class Waiting:
                 self._layouts.hear(message)
         return None
 
-    def until_done(self, parts: list[Part], of_step: bool = True) -> Message | None:
+    def until_done(
+        self, parts: list[Part], of_step: bool = True, or_failed: bool = False
+    ) -> Message | None:
         """Until all of ``parts`` are done (None), or the agent wants something of the walk.
 
         Args:
             of_step: they are the open step's, whose buckets may not be the others'.
+            or_failed: return None as soon as one has failed, too.
         """
         broken = _Broken(self._member, self.say_stuck)
         began = time.monotonic()
@@ -77,6 +80,8 @@ class Waiting:
             message = self.next_message()
             if message is not None:
                 return message
+            if or_failed and any(p.failed for p in parts):
+                return None
             broken.look(parts)
             if of_step and time.monotonic() - began > max(LONG_WAIT_S, 4 * self.usual_s):
                 self._layouts.tell(parts)

@@ -155,7 +155,8 @@ class Walking:
         member, step = self._member, self._step
         member.tell_progress(HALTED)
         launched_all = bool(step.parts) and all(p.work is not None for p in step.parts)
-        self._link.send(Halted(member.facts(launched_all), self._ask))
+        broken = any(p.failed for p in step.parts)
+        self._link.send(Halted(member.facts(launched_all, broken), self._ask))
         # After the answer, so that the agents' round trip hides it. Not between a step's decision and
         # the optimizer's step: the frontier covers the step there and the parameters do not yet.
         if step.is_handed_over:
@@ -164,10 +165,11 @@ class Walking:
     def _drain(self, decided: int) -> Message | None:
         """Nobody died and others decided this step: finish it on the old group."""
         if self._member.decided < decided and self._step.parts:
-            message = self._waiting.until_done(self._step.parts)
+            message = self._waiting.until_done(self._step.parts, or_failed=True)
             if message is not None:
                 return message
-            self.decide()
+            if all(p.done for p in self._step.parts):
+                self.decide()
         return None
 
     def decide(self) -> None:
