@@ -25,9 +25,9 @@ Cascade.panels.verdict = (() => {
       return el("span", { class: `cr-badge ${stale ? "cr-badge-stale" : "cr-badge-live"}` }, ui.icon(stale ? "warn" : "ring"), el("span", { text }));
     }
     const words = {
-      waiting: "waiting for the first row", ended: "ended", unclean: "ended without a clean end",
+      waiting: "waiting for the first row", ended: "ended", stopped: "stopped early", unclean: "still running or cut off",
     };
-    const shape = state === "unclean" ? "warn" : state === "ended" ? "check" : "ring";
+    const shape = state === "unclean" ? "warn" : ["ended", "stopped"].includes(state) ? "check" : "ring";
     return el("span", { class: `cr-badge${state === "unclean" ? " cr-badge-stale" : ""}` }, ui.icon(shape), el("span", { text: words[state] || state }));
   }
 

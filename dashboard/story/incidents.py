@@ -143,10 +143,10 @@ def _losses(seen: Seen) -> list[Incident]:
     found, last = [], seen.last_ns
     facts, missing = seen.facts, seen.cast.missing
     told = facts.meta.mode != "imported" or facts.meta.clean_end is False
-    if facts.state == "unclean" and facts.num_rows and told:
+    if facts.state in ("stopped", "unclean") and facts.num_rows and told:
         still = [a.rank for a in seen.cast.actors if a.kind != "agent" and a.end is None]
         of = f"; {who(still)} had not left" if still else ""
-        how, level, title = "was not closed cleanly", "error", "The end is missing"
+        how, level, title = "is still running, or was cut off", "error", "The end is missing"
         if facts.is_stopped_early:
             how, level, title = "was stopped before its scripts had ended", "info", "Stopped early"
         said = f"The run {how}: its last row is at {moment(last)}{of}."

@@ -112,12 +112,12 @@ def _cut(facts: Facts) -> str:
     """Why the run has no clean end."""
     if facts.is_stopped_early:
         return "The run was stopped before its scripts had ended."
-    return "The run's end is missing: it was not closed cleanly."
+    return "The run's end is missing: it is still running, or was cut off."
 
 
 def _ok(facts: Facts, cast: Cast, regimes: Regimes, excursions: Sequence[Excursion]) -> str:
     tale = _tale(facts, excursions, _end_words(facts)) or _calm(facts, cast, regimes)
-    cut = _cut(facts) if facts.state == "unclean" and facts.meta.mode != "imported" else ""
+    cut = _cut(facts) if facts.state in ("stopped", "unclean") and facts.meta.mode != "imported" else ""
     return " ".join(part for part in ("No promise was broken.", tale, cut) if part)
 
 
@@ -237,7 +237,7 @@ def _running(facts: Facts, cast: Cast, regimes: Regimes) -> str:
 
 def _detail(facts: Facts, cast: Cast, report: Report | None) -> list[str]:
     found = []
-    if facts.state == "unclean" and facts.num_rows and facts.meta.mode != "imported":
+    if facts.state in ("stopped", "unclean") and facts.num_rows and facts.meta.mode != "imported":
         found.append(_cut(facts))
     if cast.missing:
         found.append(f"No rows came from {who(cast.missing)}.")

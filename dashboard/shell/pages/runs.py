@@ -13,11 +13,11 @@ from dashboard.shell.pages._grid import column, grid, link
 from dashboard.shell.pages._page import Content, Page, notice, title
 from dashboard.shell.parties import parties
 from dashboard.shell.paths import Place, address
-from dashboard.shell.words import count, duration, moment
+from dashboard.shell.words import count, duration, ended, moment
 
 _COLUMNS = [
     link("name", "Name", flex=2, minWidth=160),
-    column("state", width=110),
+    column("state", width=130),
     column("verdict", width=130),
     column("mode", width=110),
     column("party", "Took part", width=165, headerTooltip="ranks train; host agents watch them"),
@@ -46,7 +46,7 @@ def _row(run: RunSummary, party: str) -> dict[str, Any]:
     until = run.ended_ns or (time.time_ns() if run.state == "live" else run.last_seen_ns)
     return {
         "name": {"text": run.name, "href": address("run", run.run_id)},
-        "state": "ended, not cleanly" if run.state != "live" and not run.clean_end else run.state,
+        "state": run.state if run.state == "live" else ended(run.clean_end, run.ended_ns),
         "verdict": _verdict(run),
         "mode": run.mode,
         "party": party,

@@ -118,7 +118,7 @@ def test_banners_name_what_is_missing_and_the_next_act(act, kill_one):
     assert "56 of 64 ranks have rows; missing: {56-63}" in text
     assert "12 events of rank 1 known to be missing (dropped)" in text
     assert "No row from rank 3 for" in text
-    assert "ended without saying so" in text
+    assert "The run's end is missing: it is still running, or was cut off" in text
     a.page.get_by_role("button", name="Go to the first").click()
     assert a.view("t") == 9
 
