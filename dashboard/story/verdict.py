@@ -117,7 +117,11 @@ def _cut(facts: Facts) -> str:
 
 def _ok(facts: Facts, cast: Cast, regimes: Regimes, excursions: Sequence[Excursion]) -> str:
     tale = _tale(facts, excursions, _end_words(facts)) or _calm(facts, cast, regimes)
-    cut = _cut(facts) if facts.state in ("stopped", "unclean") and facts.meta.mode != "imported" else ""
+    cut = (
+        _cut(facts)
+        if facts.state in ("stopped", "unclean") and facts.meta.mode != "imported"
+        else ""
+    )
     return " ".join(part for part in ("No promise was broken.", tale, cut) if part)
 
 

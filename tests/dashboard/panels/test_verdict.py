@@ -94,12 +94,19 @@ def test_a_report_file_has_no_sql_links(act, kill_one):
     assert a.page.get_by_role("link", name="show SQL").count() == 0
 
 
-def test_waiting_for_the_first_row_says_how_to_send_one_and_what_will_happen(act, kill_one):
+def test_waiting_for_the_first_row_says_how_to_send_one(act, kill_one):
+    run = {**act(kill_one).view("story")["run"], "state": "waiting"}
+    a = act(kill_one, change={"run": run, "plan": [], "walks": [], "marks": []})
+    text = a.page.get_by_role("region", name="Verdict").inner_text()
+    assert f"cascade run --collector {kill_one.base}" in text
+
+
+def test_waiting_for_a_demo_s_first_row_says_what_will_happen(act, kill_one):
     plan = ["Rank 2 is killed", "The others fall to CAUSAL on GPU_FAIL_STOP", "All ends"]
     run = {**act(kill_one).view("story")["run"], "state": "waiting"}
     a = act(kill_one, change={"run": run, "plan": plan, "walks": [], "marks": []})
     text = a.page.get_by_role("region", name="Verdict").inner_text()
-    assert f"cascade run --collector {kill_one.base}" in text
+    assert "Waiting for the demo's first row" in text
     items = a.page.get_by_role("region", name="What will happen next").locator("li")
     assert ["not yet" in i.inner_text() for i in items.all()] == [True, True, True]
     assert a.page.get_by_role("region", name="Incidents").count() == 0

@@ -37,7 +37,9 @@ def test_a_run_that_was_cut_off(tmp_path):
     assert story.run.state == "unclean"
     assert any(i.id == "loss:end" for i in story.incidents)
     assert "The run's end is missing: it is still running, or was cut off." in story.verdict.detail
-    assert story.verdict.sentence.endswith("The run's end is missing: it is still running, or was cut off.")
+    assert story.verdict.sentence.endswith(
+        "The run's end is missing: it is still running, or was cut off."
+    )
 
 
 def test_a_run_that_somebody_stopped_has_not_lost_its_end(tmp_path):
