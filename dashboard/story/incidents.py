@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from dashboard.story.actor_names import ActorNames
 from dashboard.story.actors import Cast
 from dashboard.story.excursions import Excursion
@@ -220,13 +222,15 @@ def _gaps(seen: Seen) -> list[Incident]:
 
 
 def _returns(seen: Seen) -> list[Incident]:
-    return [
+    """Each at the time when it was back, in a window that shows how long it was away."""
+    found = [
         _incident(
             seen, "return", f"{one.rank}.{one.incarnation}", "info", one.lost_ns, one.back_ns,
             f"Rank {one.rank} came back", one.words(), f"rank:{one.rank}",
         )
         for one in returns_of(seen.facts)
     ]  # fmt: skip
+    return [msgspec.structs.replace(one, at_ns=one.end_ns) for one in found]
 
 
 def _agents(seen: Seen) -> list[Incident]:
