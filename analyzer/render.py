@@ -11,7 +11,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from cascade_runtime.vocabulary.report import CheckResult, Report, TransitionSummary, Violation
+from cascade_runtime.vocabulary.report import (
+    CheckResult,
+    DebtSummary,
+    Report,
+    TransitionSummary,
+    Violation,
+)
 
 MAX_VIOLATIONS = 10
 MAX_WITNESS = 12
@@ -215,8 +221,18 @@ def _regimes(report: Report, page: _Page) -> Iterator[str]:
         yield from page.wrap(f"{group}: {', '.join(shares)} of the ranks' time")
     debt = report.debt
     if debt.opened:
-        fate = "all settled" if not debt.open else f"{debt.settled} settled, {debt.open} still open"
-        yield from page.wrap(f"{_count(debt.opened, 'debt')} opened, {fate}")
+        yield from page.wrap(f"{_count(debt.opened, 'debt')} opened, {_fate(debt)}")
+
+
+def _fate(debt: DebtSummary) -> str:
+    """``1 settled, 1 written off``, as the page says it."""
+    fates = (
+        (debt.settled - debt.written_off, "settled"),
+        (debt.written_off, "written off"),
+        (debt.open, "still open"),
+    )
+    told = [f"{number} {word}" for number, word in fates if number]
+    return f"all {told[0].split(' ', 1)[1]}" if len(told) == 1 else ", ".join(told)
 
 
 def _suspects(report: Report, page: _Page) -> Iterator[str]:

@@ -247,6 +247,8 @@ class Launcher:
         at_once = self._stopping
         if not at_once:
             self._stopping, self._stopped_by = True, number
+            with suppress(OSError):  # not through sys.stderr, which may be at a write just now
+                os.write(2, b"cascade: stopping ...\n")
             note_stop(self.config, number)
             self._tell_wait()
         for child in list(self._agents.values()):

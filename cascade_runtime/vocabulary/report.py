@@ -116,11 +116,12 @@ class TransitionSummary(msgspec.Struct, kw_only=True):
 
 
 class DebtSummary(msgspec.Struct, kw_only=True):
-    """Debts by fate; written-off ones count as settled."""
+    """Debts by fate; written-off ones count as settled, and are told on their own too."""
 
     opened: int
     settled: int
     open: int
+    written_off: int = 0
 
 
 class Report(msgspec.Struct, kw_only=True):

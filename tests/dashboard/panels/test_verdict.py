@@ -149,3 +149,10 @@ def test_a_gone_collector_is_told_and_the_page_stays(act, kill_one):
     assert a.page.locator(".cr-verdict-word").inner_text() == "ok"
     a.set(problem=None)
     assert a.page.get_by_role("alert").count() == 0
+
+
+def test_the_figures_fit_on_one_line_of_a_small_screen(act, kill_one):
+    a = act(kill_one, width=1424)
+    tops = a.page.locator(".cr-fact").evaluate_all("all => all.map((one) => one.offsetTop)")
+    assert len(tops) == 8
+    assert len(set(tops)) == 1
