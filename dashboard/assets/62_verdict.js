@@ -101,7 +101,7 @@ Cascade.panels.verdict = (() => {
     if (waits.refused) return fact(title, "not measured", waits.refused);
     const wasted = waits.exposed_rank_s === null || waits.exposed_rank_s === undefined ? waits.total_rank_s : waits.exposed_rank_s;
     const base = waits.share_pct > 0 ? waits.total_rank_s / (waits.share_pct / 100) : null;
-    const of = base ? `${format.percent(waits.share_pct / 100)} of ${format.number(base)}` : "";
+    const of = base ? `${format.percent(waits.share_pct / 100)} of ${format.number(base)} rank-seconds` : "";
     return fact(title, el("span", {}, `${format.number(wasted)} `, Cascade.word("rank-seconds"), ui.sqlLink(view.story, "waits", offline, "the waits")),
       [of, waits.source === "provisional" ? "provisional" : ""].filter(Boolean).join(", "), why);
   }
