@@ -3,7 +3,8 @@
 What it does:
     For every open collective: members that never entered it, and do not wait in another one
     themselves, are why the others wait. It is violated where the absent member demonstrably went
-    past it and no event of it is missing; else it is unknown, with the suspects named. Collectives
+    past it and no event of it is missing; else it is unknown, with the suspects named. A suspect is
+    certain where a host agent saw it stand still, alive, a second after the others entered. Collectives
     with a dead member, or given up by a later commit, are void.
 
 Why it matters:
@@ -59,7 +60,9 @@ def _judge(
     if lost:
         outcome.cannot_say(lost)
         # What is only to come (a run that goes on) takes nothing from what a host agent saw.
-        still = _seen_still(history, instance, absent) if _lacks_only_tail(history, absent) else None
+        still = (
+            _seen_still(history, instance, absent) if _lacks_only_tail(history, absent) else None
+        )
         outcome.suspects.append(_suspect(absent, why, entry, still))
     elif not _went_past(history, instance, absent):
         outcome.cannot_say(f"{why}; nothing shows that it went past it")

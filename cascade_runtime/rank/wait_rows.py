@@ -57,7 +57,9 @@ class WaitRows:
         if self._began_s is None or (now_s := self._clock_s()) < self._next_s:
             return
         waited_s = now_s - self._began_s
-        self._next_s = now_s + (EVERY_S if waited_s < LONG_S else LATER_EVERY_S)
+        every_s = EVERY_S if waited_s < LONG_S else LATER_EVERY_S
+        # From when it was due: who is woken every second would else miss every other row.
+        self._next_s = max(self._next_s + every_s, now_s + every_s / 2)
         self._recorder.row(
             Health,
             detector=DETECTOR,

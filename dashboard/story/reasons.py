@@ -29,9 +29,7 @@ def lost_for_good(report: Report) -> list[CheckResult]:
     without a row, a hole between rows, the rows after the last one of a run that goes on, something
     open) may come.
     """
-    dropped = {
-        code for gap in report.gaps if _is_for_good(gap) for code in gap.get("checks", ())
-    }
+    dropped = {code for gap in report.gaps if _is_for_good(gap) for code in gap.get("checks", ())}
     return [
         check
         for check in report.checks

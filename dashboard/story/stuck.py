@@ -31,7 +31,7 @@ class Stuck:
     is_live: bool
 
     def words(self) -> str:
-        """For the headline: ``Stuck for 46 s: ranks 0 and 2 wait in step 41 for rank 1.``"""
+        """For the headline: ``Stuck for 46 s: ranks 0 and 2 wait in step 41 for rank 1.``."""
         at_end = "" if self.is_live else " at its end"
         return f"Stuck for {duration(self.end_ns - self.at_ns)}{at_end}: {self.said()}"
 

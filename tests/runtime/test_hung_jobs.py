@@ -28,7 +28,9 @@ def end(job: Running) -> bool:
 def test_what_was_waited_is_told_and_laid_to_who_never_came(
     jobs: JobRunner, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    hangs = Strike(lambda job: job.decided(1) == AT - 1 and job.phase(0) != "backward", lambda _: True)
+    hangs = Strike(
+        lambda job: job.decided(1) == AT - 1 and job.phase(0) != "backward", lambda _: True
+    )
     faults = Faults([hangs, Strike(after(HELD_S), end)])
     job = jobs.run(
         *("--steps", "4000", "--rank", "1", "--at", str(AT)), script=SCRIPT, ranks=3, faults=faults
