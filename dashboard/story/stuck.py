@@ -13,7 +13,7 @@ LEAST_NS = 3 * S
 
 @dataclass(frozen=True)
 class Stuck:
-    """A wait that nobody ended, up to the last row that was judged.
+    """A wait that nobody has ended.
 
     Attributes:
         held: ranks that wait.
@@ -53,7 +53,7 @@ def stuck_of(facts: Facts) -> Stuck | None:
     judged = facts.judged
     if judged is None:
         return None
-    certain = {(s.rank) for s in judged.report.suspects if s.certain}
+    certain = {s.rank for s in judged.report.suspects if s.certain}
     waits = [w for w in judged.held if w["absent"] in certain and w["waited"] not in certain]
     if not waits:
         return None
@@ -61,15 +61,29 @@ def stuck_of(facts: Facts) -> Stuck | None:
     if length < LEAST_NS:
         return None
     end = facts.since(facts.t1_ns if judged.upto_ns is None else judged.upto_ns)
-    steps = [w["step"] for w in waits if w["step"] is not None]
+    held = sorted({w["waited"] for w in waits})
+    step = min((w["step"] for w in waits if w["step"] is not None), default=None)
+    until = _until(facts, held, step, end)
+    if until is None:
+        return None
     return Stuck(
-        held=sorted({w["waited"] for w in waits}),
+        held=held,
         by=sorted({w["absent"] for w in waits}),
-        step=min(steps, default=None),
+        step=step,
         at_ns=end - length,
-        end_ns=end,
+        end_ns=until,
         is_live=facts.state == "live",
     )
+
+
+def _until(facts: Facts, held: list[int], step: int | None, judged_ns: int) -> int | None:
+    """Since t0, by rows that nobody judged yet; None where a rank that waited has gone on."""
+    if facts.is_whole or facts.activity is None or step is None:
+        return judged_ns
+    spans = [span for key, span in facts.activity.spans.items() if key[0] in held]
+    if any(span.highest_step > step for span in spans):
+        return None
+    return max(judged_ns, min((facts.since(s.latest_ns) for s in spans), default=judged_ns))
 
 
 def _ranks(ranks: list[int]) -> str:
