@@ -7,7 +7,8 @@ import pytest
 from collector.trace.trace_writer import write_tables
 from dashboard.story.teller import Teller as Speaker
 from dashboard.story.trace_source import TraceRun
-from tests.analyzer.test_waits import hung, quick
+from tests.analyzer.test_hung import hung
+from tests.analyzer.test_waits import quick
 from tests.dashboard.story.kit import story_of, trace_of
 from tests.story import MS
 
