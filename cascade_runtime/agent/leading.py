@@ -140,9 +140,13 @@ class Leading:
                 said.append((no_majority(waiting, away), FaultEvent.NO_MAJORITY))
         for actor in walker.not_halted:
             progress = read_progress(self._host.config.progress_path(actor))
-            phase = progress.phase if progress else "starting"
             since = (time.monotonic_ns() - progress.mono_ns) / 1e9 if progress else 0.0
-            said.append((not_halted(walker.epoch, str(actor), phase, since), fault))
+            here = self._host.ranks.get(actor.rank)
+            pid = here.pid if here is not None and here.actor == actor else None
+            heard = set(walker.halted) | (waiting.heard if waiting is not None else set())
+            held = [str(a) for a in sorted(heard & set(walker.view.members))]
+            text = not_halted(walker.epoch, str(actor), progress, since, held, pid)
+            said.append((text, fault))
         for text, about in said:
             self._host.say(text)
             regime = walker.view.regime

@@ -63,6 +63,8 @@ class AgentLink:
         self._met = False
         self.on_pump: Callable[[], None] | None = None
         """Called wherever the rank looks at its agent."""
+        self.on_wait: Callable[[], None] | None = None
+        """Called about once a second while the rank waits for a message."""
         self.on_return: Callable[[], None] | None = None
         """Called when the agent is back after it was away."""
         self.epoch = -1
@@ -119,6 +121,8 @@ class AgentLink:
             self.pump()
             if self.inbox:
                 return self.inbox.popleft()
+            if self.on_wait is not None:
+                self.on_wait()
             now = time.monotonic()
             if self._socket is not None:
                 away_since = now

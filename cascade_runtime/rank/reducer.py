@@ -26,6 +26,7 @@ from cascade_runtime.rank.open_step import OpenStep
 from cascade_runtime.rank.part import Offsets, Part
 from cascade_runtime.rank.told_buckets import ToldBuckets
 from cascade_runtime.rank.used import UsedParameters
+from cascade_runtime.rank.wait_rows import WaitRows
 from cascade_runtime.rank.waiting import Waiting
 from cascade_runtime.rank.walking import Walking
 from cascade_runtime.recorder import Recorder
@@ -45,7 +46,8 @@ class StepReducer:
         self._step = OpenStep(member)
         self._collectives = Collectives(member, recorder, factory, self._step)
         self._layouts = Layouts(member, link, member.objects.parameters)
-        self._waiting = Waiting(member, link, self._layouts, self._collectives.wakeup)
+        rows = WaitRows(member.actor, recorder)
+        self._waiting = Waiting(member, link, self._layouts, self._collectives.wakeup, rows)
         self._walking = Walking(
             member, link, self._step, self._collectives, self._layouts, self._waiting
         )
@@ -62,6 +64,7 @@ class StepReducer:
         self._cut_is_fresh = True
         """DDP has just been built: it orders its buckets anew after the next step."""
         link.on_return = member.tell_again
+        link.on_wait = rows.look
 
     @property
     def feeds(self) -> Feeds | None:

@@ -22,6 +22,7 @@ from cascade_runtime.rank.layouts import Layouts
 from cascade_runtime.rank.link import AgentLink, wait_readable
 from cascade_runtime.rank.member import Member
 from cascade_runtime.rank.part import Part
+from cascade_runtime.rank.wait_rows import WaitRows
 from cascade_runtime.vocabulary.errors import CascadeError
 
 STUCK_AFTER_S = 2.0
@@ -38,13 +39,17 @@ class Waiting:
 
     Args:
         wakeup: readable when a collective has ended.
+        rows: told of while it waits.
     """
 
-    def __init__(self, member: Member, link: AgentLink, layouts: Layouts, wakeup: int) -> None:
+    def __init__(
+        self, member: Member, link: AgentLink, layouts: Layouts, wakeup: int, rows: WaitRows
+    ) -> None:
         self._member = member
         self._link = link
         self._layouts = layouts
         self._wakeup = wakeup
+        self.rows = rows
         self.feeds: Feeds | None = None
         """Where newcomers are served from; None: nobody is."""
         self.usual_s = 0.0
@@ -76,7 +81,9 @@ class Waiting:
         """
         broken = _Broken(self._member, self.say_stuck)
         began = time.monotonic()
+        self.rows.begin()
         while not all(p.done for p in parts):
+            self.rows.look()
             message = self.next_message()
             if message is not None:
                 return message
@@ -88,6 +95,7 @@ class Waiting:
             wait_readable([self._wakeup, self._link.fd], 0.05 if self._link.fd < 0 else 1.0)
             with contextlib.suppress(BlockingIOError):
                 os.eventfd_read(self._wakeup)
+        self.rows.end()
         return None
 
     def say_stuck(self, why: str) -> None:

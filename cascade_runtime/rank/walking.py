@@ -185,6 +185,7 @@ class Walking:
     def _install(self, view: View) -> None:
         member = self._member
         self._collectives.abandon()
+        self._waiting.rows.end()
         if member.actor not in view.members and not member.leaving:
             member.on_left_behind(f"was out of reach for too long ({view.reason})")
         member.commit(view)

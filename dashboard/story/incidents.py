@@ -15,6 +15,7 @@ from dashboard.story.marks import gap_words
 from dashboard.story.model import Gap, Incident, Silence, ViolationPart, WaitsPart
 from dashboard.story.returns import returns_of
 from dashboard.story.silence import quiet_ns
+from dashboard.story.stuck import stuck_of
 from dashboard.story.words import count, duration, moment, plain, seconds, sentence, stopped, who
 
 MAX_INCIDENTS = 200
@@ -52,6 +53,7 @@ def incidents_of(seen: Seen) -> list[Incident]:
     """At most MAX_INCIDENTS, worst first."""
     found = [
         *_violations(seen),
+        *_stuck(seen),
         *_hang(seen),
         *_losses(seen),
         *(_excursion(seen, e) for e in seen.excursions),
@@ -128,6 +130,19 @@ def _many(seen: Seen, code: str, those: list[ViolationPart]) -> Incident:
     )
 
 
+def _stuck(seen: Seen) -> list[Incident]:
+    stuck = stuck_of(seen.facts)
+    if stuck is None:
+        return []
+    by = stuck.by[0]
+    return [
+        _incident(
+            seen, "hang", f"held:{by}", "error", stuck.at_ns, stuck.end_ns, stuck.title(),
+            stuck.words(), f"rank:{by}",
+        )
+    ]  # fmt: skip
+
+
 def _hang(seen: Seen) -> list[Incident]:
     quiet = quiet_ns(seen.facts)
     if quiet < HANG_NS:
@@ -182,7 +197,11 @@ def _excursion(seen: Seen, one: Excursion) -> Incident:
 def _silences(seen: Seen) -> list[Incident]:
     found = []
     by_rank: dict[int, list[Silence]] = {}
+    stuck = stuck_of(seen.facts)
     for silence in seen.silent:
+        to = seen.last_ns if silence.to_ns is None else silence.to_ns
+        if stuck and silence.rank in (*stuck.by, *stuck.held) and to >= stuck.end_ns:
+            continue  # what holds it up is told, and who is held
         by_rank.setdefault(silence.rank, []).append(silence)
     for rank, those in by_rank.items():
         spans = [(s.from_ns, seen.last_ns if s.to_ns is None else s.to_ns) for s in those]

@@ -12,6 +12,7 @@ from dashboard.story.losses import lost_count, lost_words
 from dashboard.story.model import Check, Regimes, VerdictPart
 from dashboard.story.reasons import but_so_far, detail_of, pending, reasons_of
 from dashboard.story.returns import back_words, returns_of
+from dashboard.story.stuck import stuck_of
 from dashboard.story.violations import counts, in_order
 from dashboard.story.words import (
     count,
@@ -41,6 +42,8 @@ def verdict_of(
     said = _said(state, facts, cast, regimes, excursions)
     if facts.state == "live" and state in ("violated", "ok", "unknown"):
         said = f"{_running(facts, cast, regimes)} {said}"
+    elif facts.state != "live" and (stuck := stuck_of(facts)) is not None:
+        said = f"{stuck.words()} {said}"
     return VerdictPart(
         state=state,
         sentence=said,
@@ -221,6 +224,8 @@ def _calm(facts: Facts, cast: Cast, regimes: Regimes) -> str:
 
 
 def _running(facts: Facts, cast: Cast, regimes: Regimes) -> str:
+    if (stuck := stuck_of(facts)) is not None:
+        return stuck.words()
     here = {a.rank for a in cast.actors if a.kind != "agent" and a.end is None}
     expected = len(set(cast.ranks) | set(cast.missing))
     said = [f"{len(here):,} of {expected:,} ranks"]

@@ -97,6 +97,19 @@ def test_what_rows_may_still_answer_is_told_from_what_is_lost():
     assert but_so_far(report(("L1", "ok", None)), is_live=True) == ""
 
 
+def test_the_end_that_a_live_analysis_puts_behind_each_rank_is_still_to_come():
+    of_live = {"recorded": True, "reason": "not_supplied", "first_seq": 766, "last_seq": None}
+    told = report(
+        ("G3", "unknown", "rank 0 lacks events from 766 on (not supplied)"),
+        gaps=[of_live | {"checks": ["G3"]}],
+    )
+    assert lost_for_good(told) == []
+    assert but_so_far(told, is_live=True) == "; 1 check not judged yet: rows still coming"
+    for really in ({"reason": "dropped"}, {"last_seq": 790}):
+        told.gaps = [of_live | {"checks": ["G3"]} | really]
+        assert [c.code for c in lost_for_good(told)] == ["G3"]
+
+
 def test_a_live_run_does_not_say_that_checks_cannot_be_answered(tmp_path):
     """One rank's rows are a moment late: a hole that the next rows fill."""
     s = Story(ranks=2)
