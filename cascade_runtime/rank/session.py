@@ -18,7 +18,7 @@ from cascade_runtime.agent.control_log import ControlLog, control_comm_id
 from cascade_runtime.agent.hosts import lifeline_hosts
 from cascade_runtime.agent.protocol import View, Welcome
 from cascade_runtime.progress import ProgressWord
-from cascade_runtime.rank.constructed import schedulers_of
+from cascade_runtime.rank.constructed import scalers, schedulers_of
 from cascade_runtime.rank.feed import Feeds
 from cascade_runtime.rank.groups import GlooFactory
 from cascade_runtime.rank.guard import guarded
@@ -151,7 +151,7 @@ class Session:
         session.stop_note = config.stop_path()
         if isinstance(stepper, StepReducer):
             state = TrainingState(
-                model.module, optimizer, lambda: schedulers_of(optimizer), objects
+                model.module, optimizer, lambda: [*schedulers_of(optimizer), *scalers()], objects
             )
             stepper.feeds = Feeds(member, state, recorder)
             stepper.params = dict(model.module.named_parameters())
