@@ -23,6 +23,7 @@ from cascade_runtime.agent.effects import Effects
 from cascade_runtime.agent.host_state import HostState
 from cascade_runtime.agent.hosts import BEAT_S
 from cascade_runtime.agent.inbox import Inbox
+from cascade_runtime.agent.journal import JournalLost
 from cascade_runtime.agent.leading import Leading
 from cascade_runtime.agent.links import PeerLink
 from cascade_runtime.agent.newcomers import Newcomers
@@ -192,6 +193,9 @@ def _end_at_once(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> No
 
     The launcher starts it again from its journal.
     """
-    loop.default_exception_handler(context)
+    if isinstance(error := context.get("exception"), JournalLost):
+        sys.stderr.write(f"cascade: an agent ends, because {error}\n")
+    else:
+        loop.default_exception_handler(context)
     sys.stderr.flush()
     os._exit(70)

@@ -18,6 +18,10 @@ from cascade_runtime.vocabulary import spool_format
 from cascade_runtime.vocabulary.identity import Actor, EventRef
 
 
+class JournalLost(RuntimeError):
+    """It cannot be written. What an agent cannot remember it must not do, so the agent ends."""
+
+
 class Memory(msgspec.Struct):
     """What a journal adds up to."""
 
@@ -73,10 +77,19 @@ class Journal:
         return memory
 
     def append(self, what: str, value: Any) -> None:
-        """Remember one fact."""
+        """Remember one fact.
+
+        Raises:
+            JournalLost: the disk is full, or fails; an agent that starts again does not know of it.
+        """
         payload = msgspec.msgpack.encode((what, value))
         record = spool_format.RECORD.pack(len(payload), zlib.crc32(payload)) + payload
-        os.pwrite(self._fd, record, self._end)
+        try:
+            written = os.pwrite(self._fd, record, self._end)
+        except OSError as error:
+            raise JournalLost(f"its journal cannot be written ({error})") from error
+        if written != len(record):  # what fitted is a torn tail
+            raise JournalLost(f"its journal cannot be written ({written} of {len(record)} bytes)")
         self._end += len(record)
 
     def close(self) -> None:

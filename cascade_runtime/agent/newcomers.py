@@ -164,6 +164,8 @@ class Newcomers:
 
     def on_joining(self, asked: Joining) -> None:
         """A newcomer of this host asks for a source."""
+        if not self._host.walker.log:
+            return
         view = self._host.walker.view
         if not view.members:
             self._host.post.tell(asked.actor, NotWanted("the job is over", 0))

@@ -42,6 +42,9 @@ def rank_environment(config: JobConfig, index: int, actor: Actor) -> dict[str, s
 STATUS_PATIENCE_S = 0.05
 """How long to wait for the exit status of a process that is not our child, once it has ended."""
 
+_GENERATIONS = 32
+"""Between a rank's process and the one in it that trains, at most."""
+
 
 class Spawner:
     """Starts ranks, afresh or from a zygote, and knows how those that are not children ended."""
@@ -129,6 +132,19 @@ class RankProcess:
             os.kill(self.pid, number)
         except ProcessLookupError:
             return
+
+
+def runs_in(pid: int, root: int) -> bool:
+    """Whether process ``pid`` is ``root`` or was started by it (a script may start the one that trains)."""
+    for _ in range(_GENERATIONS):
+        if pid == root:
+            return True
+        try:
+            text = Path(f"/proc/{pid}/stat").read_bytes()
+            pid = int(text[text.rindex(b")") + 2 :].split()[1])
+        except (OSError, ValueError, IndexError):
+            return False
+    return False
 
 
 def describe_status(status: int) -> str:
