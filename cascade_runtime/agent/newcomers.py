@@ -31,6 +31,9 @@ from cascade_runtime.detectors._base import Verdict
 from cascade_runtime.vocabulary.fault import FaultEvent
 from cascade_runtime.vocabulary.identity import Actor
 
+_NO_PROCESS = (OSError, EOFError)
+"""What starting a process may raise: no memory, too many processes, the zygote is gone."""
+
 
 class Newcomers:
     """The newcomers of one host.
@@ -57,10 +60,10 @@ class Newcomers:
         host = self._host
         if not host.walker.log:
             return
-        lost = {actor for actor, facts in host.journal.memory.dead if not facts.leaving}
+        lost = {actor for actor, facts in host.walker.dead.items() if not facts.leaving}
         for process in host.ranks.values():
             actor = process.actor
-            if actor in host.walker.view.members:
+            if actor in host.walker.view.members and actor not in lost:
                 continue
             coming = host.config.comes_later(actor) and actor not in host.certified
             if process.status is None and coming:
@@ -94,6 +97,10 @@ class Newcomers:
         host.perform()
         host.tick()
 
+    def note_ended(self, actor: Actor) -> None:
+        """After a restart of the agent: this one ended, and the agent did just before it had told."""
+        self._lose(actor, Facts(decided=0, dead=True))
+
     def _lose(self, actor: Actor, facts: Facts) -> None:
         self._host.journal.append("dead", (actor, facts))
         if self._local.pop(actor, None) is not None:
@@ -119,7 +126,11 @@ class Newcomers:
             self._host.say(f"rank {actor.rank} is not started again: {why}")
             return
         self._host.say(f"starting rank {actor.rank} again, as {actor}")
-        self._begin(actor)
+        try:
+            self._begin(actor)
+        except _NO_PROCESS as error:
+            self._host.say(f"rank {actor.rank} could not be started ({error})")
+            self.after_end(actor)
 
     def _begin(self, actor: Actor) -> bool:
         process = self._start_process(actor)
@@ -154,8 +165,11 @@ class Newcomers:
         if rank != following:  # LOCAL_RANK counts on without gaps
             return f"the next new rank of host {host.index} is {following}"
         why = self._too_late()
-        if why is None and not self._begin(Actor(rank)):
-            why = "the job is being stopped"
+        try:
+            if why is None and not self._begin(Actor(rank)):
+                why = "the job is being stopped"
+        except _NO_PROCESS as error:
+            why = f"its process could not be started ({error})"
         if why is None:
             host.say(f"starting rank {rank}, which joins the job")
         return why

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,13 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from cascade_runtime.agent.config import JobConfig
-from cascade_runtime.agent.connections import Connections
-from cascade_runtime.agent.effects import Effects
-from cascade_runtime.agent.host_state import HostState
-from cascade_runtime.agent.inbox import Inbox
 from cascade_runtime.agent.journal import Journal, JournalLost
-from cascade_runtime.agent.newcomers import Newcomers
 from cascade_runtime.agent.protocol import (
     LENGTH,
     MAX_FRAME,
@@ -43,56 +35,12 @@ from cascade_runtime.agent.protocol import (
     pack_frame,
     unpack_frame,
 )
-from cascade_runtime.agent.rank_process import RankProcess, runs_in
+from cascade_runtime.agent.rank_process import runs_in
 from cascade_runtime.vocabulary.identity import Actor
-from tests.agent.facts import at, view
+from tests.agent.facts import at
+from tests.runtime.lone_agent import DEADLINE_S, ME, LoneAgent
 
-DEADLINE_S = 20.0
-ME, OTHER, AGENT = Actor(0), Actor(1), Actor(4)
-
-
-class Agent:
-    """One agent of two, with a rank that is this process; no peer ever answers."""
-
-    def __init__(self, folder: Path, *, has_begun: bool = True) -> None:
-        for name in ("trace", "run"):
-            (folder / name).mkdir()
-        self.config = JobConfig(
-            run_id="run", name="job", num_ranks=3, num_hosts=2, mode="enforce", policy="default",
-            trace_dir=str(folder / "trace"), run_dir=str(folder / "run"), host="here",
-            command=["script.py"], master_port=1,
-        )  # fmt: skip
-        self.host = host = HostState(self.config, 0)
-        newcomers = Newcomers(host, lambda actor: None)
-        inbox = Inbox(host, newcomers, lambda: None)
-        self.serve = Connections(host, newcomers, inbox).serve
-        host.post.deliver = inbox.on_agent_message
-        host.perform, host.tick = Effects(host, newcomers).perform, lambda: None
-        spawner: Any = None
-        host.ranks[0] = RankProcess(ME, os.getpid(), None, spawner)
-        if has_begun:
-            host.walker.install_first(view(0, 1, 2))
-            host.walker.take()
-            host.judge.install(host.walker.view, host.walker.log, 0.0)
-        self.faults: list[dict[str, Any]] = []
-        """What would have ended the agent."""
-
-    def run(self, test: Callable[[Path], Awaitable[None]]) -> None:
-        async def main() -> None:
-            loop = asyncio.get_running_loop()
-            loop.set_exception_handler(lambda _, context: self.faults.append(context))
-            path = self.config.socket_path(0)
-            server = await asyncio.start_unix_server(self.serve, str(path))
-            async with asyncio.timeout(DEADLINE_S):
-                await test(path)
-                await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
-                for _ in range(5):  # transports end by callbacks
-                    await asyncio.sleep(0)
-                gc.collect()
-            server.close()
-
-        asyncio.run(main())
-        self.host.recorder.close()
+OTHER, AGENT = Actor(1), Actor(4)
 
 
 async def said(path: Path, *frames: bytes | Message) -> list[Message]:
@@ -146,7 +94,7 @@ HOSTILE: dict[str, list[bytes | Message]] = {
 def test_whatever_is_said_ends_a_connection_at_most(
     tmp_path: Path, name: str, has_begun: bool
 ) -> None:
-    agent = Agent(tmp_path, has_begun=has_begun)
+    agent = LoneAgent(tmp_path, has_begun=has_begun)
 
     async def test(path: Path) -> None:
         await said(path, *HOSTILE[name])
@@ -158,7 +106,7 @@ def test_whatever_is_said_ends_a_connection_at_most(
 
 
 def test_who_is_added_hears_why_not(tmp_path: Path) -> None:
-    agent = Agent(tmp_path)
+    agent = LoneAgent(tmp_path)
 
     async def test(path: Path) -> None:
         (answer,) = await said(path, AddRank((1 << 62) + 1))
@@ -173,7 +121,7 @@ def test_who_is_added_hears_why_not(tmp_path: Path) -> None:
 
 def test_a_process_that_the_agent_knows_nothing_of_is_sent_away(tmp_path: Path) -> None:
     """Its agent ended between starting it and writing so down; it must not be a member unwatched."""
-    agent = Agent(tmp_path)
+    agent = LoneAgent(tmp_path)
 
     async def test(path: Path) -> None:
         for actor in (Actor(0, 1), Actor(2), Actor(5)):
@@ -186,9 +134,8 @@ def test_a_process_that_the_agent_knows_nothing_of_is_sent_away(tmp_path: Path) 
 
 
 def test_two_processes_are_not_one_rank(tmp_path: Path) -> None:
-    agent = Agent(tmp_path)
-    spawner: Any = None
-    agent.host.ranks[0] = RankProcess(ME, 1 << 23, None, spawner)  # not this one
+    agent = LoneAgent(tmp_path)
+    agent.process(ME, pid=1 << 23)  # not this one
 
     async def test(path: Path) -> None:
         (answer,) = await said(path, Hello(ME, 1, 0))
@@ -198,7 +145,7 @@ def test_two_processes_are_not_one_rank(tmp_path: Path) -> None:
 
 
 def test_who_is_fenced_is_told_so(tmp_path: Path) -> None:
-    agent = Agent(tmp_path)
+    agent = LoneAgent(tmp_path)
     agent.host.fenced.add(ME)
 
     async def test(path: Path) -> None:
@@ -234,7 +181,7 @@ def test_a_script_may_start_the_process_that_trains() -> None:
 
 def test_an_agent_that_cannot_remember_ends(tmp_path: Path) -> None:
     """A promise that is not in the journal would be broken by the agent's next life."""
-    agent = Agent(tmp_path)
+    agent = LoneAgent(tmp_path)
     peer: Any = SimpleNamespace(up=False)
     agent.host.post.peers[1] = peer
     agent.host.journal._fd = os.open("/dev/full", os.O_RDWR)
