@@ -56,7 +56,9 @@ class Waiting:
         while self._link.inbox:
             message = self._link.inbox.popleft()
             if isinstance(message, Halt | Proposed | Commit):
-                return message
+                if _epoch_of(message) > self._member.view.epoch:
+                    return message
+                continue  # told twice, by two lives of the agent: that walk is over
             if isinstance(message, Settle):
                 self._member.settle(message)
             elif isinstance(message, Serve) and self.feeds is not None:
@@ -94,6 +96,11 @@ class Waiting:
         """Nobody is known to have died, and yet it does not go on."""
         member = self._member
         self._link.send(Stuck(member.actor, member.view.epoch, why.splitlines()[0][:200]))
+
+
+def _epoch_of(message: Halt | Proposed | Commit) -> int:
+    """The epoch that a message of the walk leads to."""
+    return message.epoch if isinstance(message, Halt) else message.view.epoch
 
 
 class _Broken:
