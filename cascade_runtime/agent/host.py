@@ -81,6 +81,8 @@ class HostAgent:
                     partial(self._connections.greet, other),
                     partial(self._connections.forget_peer, other),
                 )
+                if self._host.walker.log:  # it was there before this agent's own end
+                    self._host.hosts.down(other, loop.time())
         self._spawning.start_or_adopt(self._deaths.on_exit)
         if self._host.walker.log:
             self._host.watch.install(self._host.walker.view, loop.time())

@@ -50,7 +50,6 @@ class PeerLink:
         self._on_up = on_up
         self._on_down = on_down
         self._writer: asyncio.StreamWriter | None = None
-        self.ever_connected = False
         self.down_since: float | None = None
         self._task = asyncio.create_task(self._keep())
 
@@ -82,7 +81,6 @@ class PeerLink:
                 continue
             writer.write(self._hello)
             self._writer = writer
-            self.ever_connected = True
             self.down_since = None
             self._on_up()
             with contextlib.suppress(

@@ -27,6 +27,7 @@ from cascade_runtime.agent.protocol import (
 )
 from cascade_runtime.agent.rank_process import RankProcess, describe_status
 from cascade_runtime.agent.respawn import Respawn
+from cascade_runtime.agent.spawning import STOP_GRACE_S
 from cascade_runtime.detectors._base import Verdict
 from cascade_runtime.vocabulary.fault import FaultEvent
 from cascade_runtime.vocabulary.identity import Actor
@@ -251,8 +252,9 @@ class Newcomers:
         self._host.post.broadcast(told)
 
     def _end_all(self) -> None:
-        """The job is over. Who has said hello hears it and ends by itself."""
+        """The job is over. Who has said hello hears it and ends by itself; the job's end waits for nobody."""
         for actor, process in self._local.items():
+            asyncio.get_running_loop().call_later(STOP_GRACE_S, process.signal, signal.SIGKILL)
             if actor not in self._host.attached:
                 self._host.say(f"rank {actor} came too late: the job is over")
                 process.signal(signal.SIGTERM)

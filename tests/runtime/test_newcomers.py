@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cascade_runtime.agent import newcomers
 from cascade_runtime.agent.rank_process import RankProcess
 from cascade_runtime.vocabulary.identity import Actor
 from tests.agent.facts import view
@@ -85,6 +86,29 @@ def test_who_cannot_be_added_hears_why(tmp_path: Path) -> None:
         assert agent.newcomers.add(5) == "the job is being stopped"
 
     agent.run(test)
+
+
+@pytest.mark.parametrize("has_attached", [True, False])
+def test_the_end_of_the_job_waits_for_no_newcomer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_attached: bool
+) -> None:
+    """A script may take SIGTERM and go on, or never come to attach."""
+    monkeypatch.setattr(newcomers, "STOP_GRACE_S", 0.0)
+    agent = LoneAgent(tmp_path)
+    coming = agent.process(Actor(5))
+    signals: list[int] = []
+    monkeypatch.setattr(coming, "signal", signals.append)
+    agent.newcomers._local[coming.actor] = coming
+    if has_attached:
+        agent.host.attached.add(coming.actor)
+
+    async def test(path: Path) -> None:
+        agent.newcomers.installed(view(epoch=1, departed=[ME], member_reason="finished"))
+        assert signals == ([] if has_attached else [signal.SIGTERM])
+        await soon()
+
+    agent.run(test)
+    assert signals[-1] == signal.SIGKILL
 
 
 # ---- the agent's own death ------------------------------------------------------------------------
