@@ -40,6 +40,8 @@ IDLE_TICK_S = 0.25
 """With nothing under way, time alone changes little: messages and deaths wake the agent by themselves."""
 
 _BEAT = pack_frame(Beat())
+_FAULT = 70
+"""EX_SOFTWARE of sysexits.h."""
 
 
 class HostAgent:
@@ -195,9 +197,16 @@ def _end_at_once(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> No
 
     The launcher starts it again from its journal.
     """
-    if isinstance(error := context.get("exception"), JournalLost):
-        sys.stderr.write(f"cascade: an agent ends, because {error}\n")
-    else:
+    error = context.get("exception")
+    if not isinstance(error, JournalLost):
         loop.default_exception_handler(context)
+        sys.stderr.flush()
+        os._exit(_FAULT)
+    os._exit(say_why(error))
+
+
+def say_why(error: JournalLost) -> int:
+    """One line on stderr; the exit code of an agent that ends by a fault."""
+    sys.stderr.write(f"cascade: an agent ends, because {error}\n")
     sys.stderr.flush()
-    os._exit(70)
+    return _FAULT

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from cascade_runtime.agent.config import save_config
 from cascade_runtime.agent.journal import Journal, JournalLost
 from cascade_runtime.agent.protocol import (
     LENGTH,
@@ -193,6 +194,20 @@ def test_an_agent_that_cannot_remember_ends(tmp_path: Path) -> None:
     (fault,) = agent.faults
     assert isinstance(fault["exception"], JournalLost)
     assert "No space left" in str(fault["exception"])
+
+
+def test_an_agent_that_cannot_begin_its_journal_says_so_in_a_line(tmp_path: Path) -> None:
+    config = LoneAgent(tmp_path).config
+    save_config(config, tmp_path / "job.json")
+    config.journal_path(0).unlink()
+    config.journal_path(0).symlink_to("/dev/full")
+    ran = subprocess.run(
+        [sys.executable, "-m", "cascade_runtime.agent", tmp_path / "job.json", "0", str(os.getpid())],
+        capture_output=True, text=True, timeout=DEADLINE_S,
+    )  # fmt: skip
+    assert ran.returncode == 70
+    (line,) = ran.stderr.splitlines()
+    assert line.startswith("cascade: an agent ends, because its journal cannot be written (")
 
 
 def test_a_record_that_fits_in_part_only_is_not_gone_on_from(
