@@ -42,6 +42,8 @@ def rank_environment(config: JobConfig, index: int, actor: Actor) -> dict[str, s
 STATUS_PATIENCE_S = 0.05
 """How long to wait for the exit status of a process that is not our child, once it has ended."""
 
+WATCH_AGAIN_S = 0.05
+
 _GENERATIONS = 32
 """Between a rank's process and the one in it that trains, at most."""
 
@@ -103,6 +105,9 @@ class RankProcess:
             self._pidfd = os.pidfd_open(self.pid)
         except ProcessLookupError:
             loop.call_soon(self._ended, on_exit)
+            return
+        except OSError:  # no descriptor is left just now
+            loop.call_later(WATCH_AGAIN_S, self.watch, on_exit)
             return
         loop.add_reader(self._pidfd, self._ended, on_exit)
 
