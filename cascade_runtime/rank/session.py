@@ -165,7 +165,7 @@ class Session:
             joined = newcomer.join()
             if newcomer.has_frozen_or_thawed:
                 rebuild(model, model.process_group)
-            link.on_return = member.tell_again
+            link.on_return = stepper.tell_again
             stepper.join_as_told(newcomer.layout)
             session.joined_at = member.decided
             stepper.enter_joined(joined)

@@ -49,6 +49,7 @@ class Waiting:
         """Where newcomers are served from; None: nobody is."""
         self.usual_s = 0.0
         """How long the last step was waited for."""
+        self._stuck: Stuck | None = None
 
     def next_message(self) -> Message | None:
         """The next message that stops this member, without waiting; others are handled here."""
@@ -95,7 +96,13 @@ class Waiting:
     def say_stuck(self, why: str) -> None:
         """Nobody is known to have died, and yet it does not go on."""
         member = self._member
-        self._link.send(Stuck(member.actor, member.view.epoch, why.splitlines()[0][:200]))
+        self._stuck = Stuck(member.actor, member.view.epoch, why.splitlines()[0][:200])
+        self._link.send(self._stuck)
+
+    def tell_again(self) -> None:
+        """The agent was away and may have missed that it does not go on: nobody else would tell it."""
+        if self._stuck is not None and self._stuck.epoch == self._member.view.epoch:
+            self._link.send(self._stuck)
 
 
 def _epoch_of(message: Halt | Proposed | Commit) -> int:

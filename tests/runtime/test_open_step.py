@@ -1,19 +1,15 @@
-"""The open step's memory, and messages of walks that are over."""
+"""Where the open step is reduced, and what is never reduced in again."""
 
 from __future__ import annotations
 
-from collections import deque
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
-from cascade_runtime.agent.protocol import Ballot, Commit, Halt, Message, Proposed
 from cascade_runtime.rank.open_step import OpenStep
 from cascade_runtime.rank.part import Part
-from cascade_runtime.rank.waiting import Waiting
-from tests.agent.facts import view
 
 
 class Training:
@@ -80,42 +76,3 @@ def test_a_group_without_anything_pending_leaves_the_memory_as_it_is() -> None:
     first = training.begin().scratch
     training.step.leave_group(num_pending=0)
     assert training.step.parts[0].scratch is first
-
-
-# ---- messages -------------------------------------------------------------------------------------
-
-
-def hearing(*messages: Message) -> Waiting:
-    link: Any = SimpleNamespace(pump=lambda: None, inbox=deque(messages))
-    member: Any = SimpleNamespace(view=view(0, 1, epoch=3))
-    unused: Any = None
-    return Waiting(member, link, unused, -1)
-
-
-OVER = [
-    Halt(3, False),
-    Halt(1, True),
-    Proposed(view(0, epoch=3), Ballot(1, 0)),
-    Commit(view(0, epoch=3)),
-    Commit(view(0, epoch=2)),
-]
-"""Of walks to this member's epoch 3 and before."""
-
-
-@pytest.mark.parametrize(
-    "message", OVER, ids=["halt", "old halt", "proposed", "commit", "old commit"]
-)
-def test_what_is_told_again_of_a_walk_that_is_over_stops_nobody(message: Message) -> None:
-    """A member that served it would wait for ever for a walk to go on that nobody walks."""
-    assert hearing(message).next_message() is None
-    following = Halt(4, False)
-    assert hearing(message, following, message).next_message() == following
-
-
-@pytest.mark.parametrize(
-    "message",
-    [Halt(4, True), Proposed(view(0, epoch=4), Ballot(1, 0)), Commit(view(0, epoch=4))],
-    ids=["halt", "proposed", "commit"],
-)
-def test_the_next_walk_is_heard(message: Message) -> None:
-    assert hearing(message).next_message() == message
