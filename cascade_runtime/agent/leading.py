@@ -95,9 +95,8 @@ class Leading:
         """Tell the walker which hosts are not to be waited for."""
         gone = frozenset(
             index
-            for index, peer in self._host.post.peers.items()
-            if peer.ever_connected
-            and self._host.hosts.is_gone(index, self._host.members_on(index), now)
+            for index in self._host.post.peers
+            if self._host.hosts.is_gone(index, self._host.members_on(index), now)
         )
         for index in gone - self._suspected:
             self._suspect_host(index, now)

@@ -150,7 +150,10 @@ class AgentLink:
         if now < self._next_dial:
             return False
         self._next_dial = now + _REDIAL_S
-        dialled = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            dialled = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        except OSError:  # no descriptor is left just now
+            return False
         try:
             dialled.connect(str(self._path))
             dialled.sendall(pack_frame(Hello(self._actor, os.getpid(), self.epoch)))

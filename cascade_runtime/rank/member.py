@@ -160,11 +160,8 @@ class Member:
         """Below STRONG: nearest dots of other origins folded here since this author's last issue."""
         if self.strong:
             return []
-        deps = [
-            d
-            for d in self.frontier.dots()
-            if d.actor != self.actor and d.counter > self._deps_told.upto(d.actor)
-        ]
+        me, told = self.actor, self._deps_told
+        deps = [d for d in self.frontier.dots() if d.actor != me and d.counter > told.upto(d.actor)]
         self._deps_told = Clock(self.frontier.dots())
         return deps
 

@@ -63,8 +63,13 @@ class StepReducer:
         """A newcomer's, while its own buckets may differ from the members'."""
         self._cut_is_fresh = True
         """DDP has just been built: it orders its buckets anew after the next step."""
-        link.on_return = member.tell_again
+        link.on_return = self.tell_again
         link.on_wait = rows.look
+
+    def tell_again(self) -> None:
+        """The agent is back after it was away: what it may have missed."""
+        self.member.tell_again()
+        self._waiting.tell_again()
 
     @property
     def feeds(self) -> Feeds | None:

@@ -54,6 +54,7 @@ class Waiting:
         """Where newcomers are served from; None: nobody is."""
         self.usual_s = 0.0
         """How long the last step was waited for."""
+        self._stuck: Stuck | None = None
 
     def next_message(self) -> Message | None:
         """The next message that stops this member, without waiting; others are handled here."""
@@ -61,7 +62,9 @@ class Waiting:
         while self._link.inbox:
             message = self._link.inbox.popleft()
             if isinstance(message, Halt | Proposed | Commit):
-                return message
+                if _epoch_of(message) > self._member.view.epoch:
+                    return message
+                continue  # told twice, by two lives of the agent: that walk is over
             if isinstance(message, Settle):
                 self._member.settle(message)
             elif isinstance(message, Serve) and self.feeds is not None:
@@ -101,7 +104,18 @@ class Waiting:
     def say_stuck(self, why: str) -> None:
         """Nobody is known to have died, and yet it does not go on."""
         member = self._member
-        self._link.send(Stuck(member.actor, member.view.epoch, why.splitlines()[0][:200]))
+        self._stuck = Stuck(member.actor, member.view.epoch, why.splitlines()[0][:200])
+        self._link.send(self._stuck)
+
+    def tell_again(self) -> None:
+        """The agent was away and may have missed that it does not go on: nobody else would tell it."""
+        if self._stuck is not None and self._stuck.epoch == self._member.view.epoch:
+            self._link.send(self._stuck)
+
+
+def _epoch_of(message: Halt | Proposed | Commit) -> int:
+    """The epoch that a message of the walk leads to."""
+    return message.epoch if isinstance(message, Halt) else message.view.epoch
 
 
 class _Broken:
