@@ -59,9 +59,10 @@ else
 	@$(BIN)/python -m benchmarks
 endif
 
-samples: setup ## Make sample_traces/ anew from real runs
-	@echo "samples: running every scenario and keeping its trace in sample_traces/"
-	@$(BIN)/python tools/make_samples.py
+samples: setup ## Make sample_traces/ anew from real runs (NAME=rejoin: one of them)
+	@echo "samples: playing scenarios and keeping their traces in sample_traces/"
+	@$(BIN)/python tools/make_samples.py $(NAME)
+	@$(if $(NAME),,$(BIN)/python tools/make_broken_samples.py)
 
 wheel: setup ## Build the wheel into dist/ and check what is in it
 	@echo "wheel: building into dist/"

@@ -94,14 +94,22 @@ def _suspect_row(history: History, accused: Accused) -> dict[str, Any]:
 def _debt(history: History) -> DebtSummary:
     debts = debts_of(history.rows)
     settled = sum(bool(debt.closed_rows) for debt in debts)
-    return DebtSummary(opened=len(debts), settled=settled, open=len(debts) - settled)
+    return DebtSummary(
+        opened=len(debts),
+        settled=settled,
+        open=len(debts) - settled,
+        written_off=sum(debt.is_written_off for debt in debts),
+    )
 
 
 def _not_supplied(history: History) -> list[str]:
     """What the trace does not hold, in words."""
     out = [f"{history.who(actor)}: no events" for actor in history.evidence.missing]
     if history.evidence.unclean:
-        out.append("end of the run: the trace was not closed cleanly")
+        meta = history.rows.meta
+        stopped = meta.clean_end is False and meta.ended_ns is not None
+        why = "it was stopped early" if stopped else "the trace was not closed cleanly"
+        out.append(f"end of the run: {why}")
     if history.rows.num_duplicates:
         out.append(f"{history.rows.num_duplicates} exact duplicates were dropped")
     out += [f"{note.where}: {note.what}" for note in history.rows.notes]

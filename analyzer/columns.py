@@ -15,6 +15,9 @@ Flags = npt.NDArray[np.bool_]
 NULL = int(np.iinfo(np.int64).min)
 """What a null reads as in an int column."""
 
+FARTHEST_NS = 2**62
+"""The vocabulary's bound of times, either way."""
+
 
 class Lists(NamedTuple):
     """A list column laid flat: the items of row ``i`` are ``offsets[i]:offsets[i + 1]``."""
@@ -43,11 +46,15 @@ class Columns:
         return len(self.rows)
 
     def ints(self, column: str) -> Ints:
-        """An int, bool or null column as int64; null is NULL."""
+        """An int, bool or null column as int64; null is NULL.
+
+        Times farther from 1970 than FARTHEST_NS, which no doorway takes, count as being there.
+        """
         if column not in self._cache:
-            self._cache[column] = ints_of(self._table.column(column))
-        found: Ints = self._cache[column]
-        return found
+            found = ints_of(self._table.column(column))
+            self._cache[column] = _near(found) if column.endswith("_ns") else found
+        cached: Ints = self._cache[column]
+        return cached
 
     def words(self, column: str) -> tuple[Ints, list[str]]:
         """A string column as (codes, words); null has code -1."""
@@ -90,6 +97,21 @@ class Columns:
         """One row as a dict of Python values."""
         one: dict[str, Any] = self._table.slice(index, 1).to_pylist()[0]
         return one
+
+
+def _near(times: Ints) -> Ints:
+    """Times between which there is a distance of 64 bits."""
+    if not len(times) or (times.max() <= FARTHEST_NS and times.min() >= -FARTHEST_NS):
+        return times
+    return np.where(times == NULL, NULL, np.clip(times, -FARTHEST_NS, FARTHEST_NS))
+
+
+def whole_ns(spans: npt.NDArray[np.float64]) -> Ints:
+    """Spans of time rounded to int64, at most FARTHEST_NS; NaN is 0."""
+    found: Ints = np.clip(np.nan_to_num(np.round(spans)), -FARTHEST_NS, FARTHEST_NS).astype(
+        np.int64
+    )
+    return found
 
 
 def ints_of(column: Any) -> Ints:

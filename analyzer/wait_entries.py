@@ -114,7 +114,8 @@ def _never_completed(
             row, actor = int(instances.table.rows[i]), int(instances.actor[i])
             commit = next((s.row for s in walks.commits_of(actor) if s.row > row), None)
             end = rows.last_row(actor) if commit is None else commit
-            leave[at] = float(rows.wall[end] + clocks.shift[actor] - clocks.start_ns)
+            # Python's numbers: a trace of anybody may hold times that no 64 bits can hold apart.
+            leave[at] = float(int(rows.wall[end]) + int(clocks.shift[actor]) - int(clocks.start_ns))
             is_open[at] = commit is None and not unfinished.void
             absent[at] = culprit if culprit != actor else -1
 

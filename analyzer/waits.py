@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from analyzer.arrow_types import arrow_schema
 from analyzer.blame import SHARED_ARRIVAL_NS, blame
-from analyzer.columns import NULL, Ints
+from analyzer.columns import NULL, Ints, whole_ns
 from analyzer.exposed import exposed_waits
 from analyzer.history import History
 from analyzer.hosts import Clocks
@@ -46,8 +46,11 @@ def _causes(history: History, entries: Entries, named: Ints) -> list[str | None]
     causes = np.full(len(named), None, dtype=object)
     causes[waited & (named >= 0)] = "late rank"
     for i in np.flatnonzero(waited & (entries.absent >= 0)).tolist():
-        failed = history.walks.failed(int(entries.absent[i]))
-        causes[i] = "dead rank" if failed else "absent rank"
+        absent = int(entries.absent[i])
+        if history.walks.failed(absent):
+            causes[i] = "stopped rank" if history.walks.stopped(absent) else "dead rank"
+        else:
+            causes[i] = "absent rank"
     found: list[str | None] = causes.tolist()
     return found
 
@@ -74,13 +77,9 @@ def _table(
         "rank": ranks[entries.actor] if len(at) else at,
         "incarnation": again[entries.actor] if len(at) else at,
         "step": pa.array(step, mask=step == NULL),
-        "wait_ns": np.round(entries.wait).astype(np.int64),
-        "exposed_ns": pa.array(
-            np.nan_to_num(np.round(exposed)).astype(np.int64), mask=np.isnan(exposed)
-        ),
-        "transfer_ns": pa.array(
-            np.maximum(np.nan_to_num(np.round(transfer)), 0).astype(np.int64), mask=no_transfer
-        ),
+        "wait_ns": whole_ns(entries.wait),
+        "exposed_ns": pa.array(whole_ns(exposed), mask=np.isnan(exposed)),
+        "transfer_ns": pa.array(np.maximum(whole_ns(transfer), 0), mask=no_transfer),
         "last_rank": pa.array(ranks[last_actor], mask=last_actor < 0),
         "root_rank": pa.array(ranks[named], mask=named < 0),
         "cause": cause,
@@ -118,6 +117,7 @@ def _summary(
     lifetime = sum(
         int(rows.wall[rows.last_row(a)] - rows.wall[rows.first_row(a)])
         for a in range(rows.num_actors)
+        if a not in history.agents  # they are in no collective (docs/decisions/0026)
     )
     known = bool(len(exposed)) and not np.isnan(exposed).any()
     known = known and history.evidence.lost(("compute",)) is None

@@ -210,6 +210,10 @@ class Walks:
         """True when the actor is closed and did not finish in order."""
         return actor in self.closed and self.closed[actor][1] != "finished"
 
+    def stopped(self, actor: int) -> bool:
+        """True when the actor was stopped (SIGSTOP) and left behind, and not known to be dead."""
+        return actor in self.closed and self.closed[actor][1] == "stopped"
+
     def left_in_order(self, actor: int) -> bool:
         """True when the actor's own rows run up to its leaving: nothing that it did can be missing."""
         return any(

@@ -39,7 +39,8 @@ import msgspec
 
 from benchmarks import _harness
 from benchmarks._stats import median, ratio, ratio_upper
-from cascade_runtime.agent.launcher import Launcher, Zygote, make_config
+from cascade_runtime.agent.launcher import Launcher, make_config
+from cascade_runtime.agent.zygote_process import Zygote
 from cascade_runtime.vocabulary import spool_format
 
 ROOT = Path(__file__).parents[1]

@@ -9,60 +9,40 @@ from __future__ import annotations
 import atexit
 import os
 import runpy
+import signal
 import sys
 import threading
 import traceback
-import weakref
 from pathlib import Path
 from typing import Any
 
 from cascade_runtime import job
-from cascade_runtime.vocabulary.errors import CascadeError, NotSupported
-
-_optimizers: list[weakref.ref[Any]] = []
+from cascade_runtime.rank.constructed import optimizer_of, remember_constructions
+from cascade_runtime.rank.link import AgentLost
+from cascade_runtime.vocabulary.errors import CascadeError
 
 
 def watch_constructors() -> None:
-    """Remember optimizers, and attach a DDP model at its first training forward."""
+    """Remember what the script makes, and attach a DDP model at its first training forward."""
     import torch
     from torch.nn.parallel import DistributedDataParallel
 
-    optimizer_init: Any = torch.optim.Optimizer.__init__
-    ddp_forward: Any = DistributedDataParallel.forward
+    remember_constructions()
+    if os.environ.get("CASCADE_JOIN"):
+        from cascade_runtime.rank.pretend import pretend_world
 
-    def remember(self: Any, *args: Any, **kwargs: Any) -> None:
-        optimizer_init(self, *args, **kwargs)
-        _optimizers.append(weakref.ref(self))
+        pretend_world()
+    ddp_forward: Any = DistributedDataParallel.forward
 
     def attach_then_forward(self: Any, *args: Any, **kwargs: Any) -> Any:
         if job.attached() is None and self.training and torch.is_grad_enabled():
-            job.attach(self, _optimizer_of(self))
+            job.attach(self, optimizer_of(self))
             # The hook that begins a step was not there yet when this forward began.
             if (session := job.attached()) is not None:
-                session.stepper.begin_forward()
+                session.before_forward(self)
         return ddp_forward(self, *args, **kwargs)
 
-    torch.optim.Optimizer.__init__ = remember  # type: ignore[method-assign]
     DistributedDataParallel.forward = attach_then_forward  # type: ignore[method-assign]
-
-
-def _optimizer_of(model: Any) -> Any:
-    wanted = {id(p) for p in model.parameters()}
-    found = []
-    for reference in _optimizers:
-        optimizer = reference()
-        if optimizer is None:
-            continue
-        held = {id(p) for group in optimizer.param_groups for p in group["params"]}
-        if held & wanted:
-            found.append(optimizer)
-    if len(found) != 1:
-        raise NotSupported(
-            f"{len(found)} optimizers hold this model's parameters, and exactly one is needed",
-            where="cascade run",
-            hint="call cascade_runtime.attach(model, optimizer) in the script",
-        )
-    return found[0]
 
 
 def main() -> int:
@@ -73,6 +53,8 @@ def main() -> int:
     code = 0
     try:
         watch_constructors()
+        _take_interrupts()
+        _note("running", "")
         runpy.run_path(script, run_name="__main__")
         job.finish()
     except SystemExit as stop:
@@ -80,13 +62,31 @@ def main() -> int:
         if code == 0:
             job.finish()
     except CascadeError as error:
+        if _interrupts:
+            return 128 + signal.SIGINT
         code = error.exit_code
-        if not _note("refusal", str(error)):
+        if isinstance(error, AgentLost) or not _note("refusal", str(error)):
             sys.stderr.write(f"cascade: {error}\n")
-    except BaseException:
+    except BaseException as error:
+        if _interrupts or isinstance(error, KeyboardInterrupt):
+            return 128 + signal.SIGINT  # whoever ended the job knows why: no traceback a rank
         traceback.print_exc()
         code = 1
     return code
+
+
+_interrupts: list[int] = []
+"""SIGINTs that no handler of the script's took."""
+
+
+def _take_interrupts() -> None:
+    """Ctrl-C: KeyboardInterrupt as ever, and what follows from it in torch is known to be from it."""
+
+    def interrupt(number: int, frame: object) -> None:
+        _interrupts.append(number)
+        signal.default_int_handler(number, frame)  # type: ignore[arg-type]
+
+    signal.signal(signal.SIGINT, interrupt)
 
 
 def _exit_code(value: Any) -> int:

@@ -85,6 +85,27 @@ def finish() -> None:
         _state.session.finish()
 
 
+def start_step() -> int:
+    """Where this rank's loop begins: 0, or the number of steps that the job had decided when it joined.
+
+    ``for step in range(cascade_runtime.start_step(), N)`` lets a rank that came back (``cascade run
+    --respawn``) run as far as the others. Call it after the model and its optimizer are made; in a
+    rank that comes back it returns once the rank is a member with the others' state.
+
+    Raises:
+        NotSupported: a rank that comes back has not made its model and optimizer yet.
+    """
+    if _state.session is None and os.environ.get("CASCADE_JOIN"):
+        from cascade_runtime.rank.constructed import only_model, optimizer_of
+
+        model = only_model()
+        attach(model, optimizer_of(model))
+    if _state.session is None:
+        return 0
+    _state.session.asked_for_step = True
+    return _state.session.joined_at or 0
+
+
 def regime() -> Regime:
     """The regime in force for this rank; STRONG before ``attach``."""
     return _state.session.member.view.regime if _state.session is not None else Regime.STRONG

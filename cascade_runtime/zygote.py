@@ -7,6 +7,7 @@ is the ranks' parent and tells each agent the exit status of what it asked for.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import selectors
 import signal
@@ -19,6 +20,8 @@ import msgspec
 
 from cascade_runtime.agent.run_folder import held
 from cascade_runtime.agent.zygote_client import Exited, Spawned, SpawnRequest
+
+_PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
@@ -37,7 +40,9 @@ def main() -> None:
 
 
 def _listen(path: Path) -> None:
+    _die_with_parent(signal.SIGTERM)  # nobody waits until torch is imported
     _preload()
+    _die_with_parent(0)  # from here on stdin tells of its end, and there is a socket to remove
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(str(path))
     listener.listen(16)
@@ -46,6 +51,15 @@ def _listen(path: Path) -> None:
         end.setblocking(False)
     signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    try:
+        _serve_until_the_parent_is_gone(listener, wake, waker)
+    finally:  # before its socket is closed: ranks may still end
+        signal.set_wakeup_fd(-1)
+
+
+def _serve_until_the_parent_is_gone(
+    listener: socket.socket, wake: socket.socket, waker: socket.socket
+) -> None:
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the parent listens no longer
@@ -72,6 +86,10 @@ def _listen(path: Path) -> None:
                 selector.unregister(key.fileobj)
                 clients.remove(key.fileobj)
                 key.fileobj.close()
+
+
+def _die_with_parent(number: int) -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
 def _preload() -> None:

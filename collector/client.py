@@ -28,9 +28,12 @@ BUSY = frozenset({429, 503, 507})
 
 _T = TypeVar("_T", bound=msgspec.Struct)
 
+_TLS_HINT = "set SSL_CERT_FILE to the certificate of the collector or its authority"
 _FIRST_WAIT_S = 0.1
 _LONGEST_WAIT_S = 10.0
 _LONGEST_ASKED_S = 30.0
+_TOLD_BUSY = 4
+"""A collector is busy for a moment now and then; after so many tries it is told."""
 
 
 class CollectorRefused(CascadeError):
@@ -51,7 +54,10 @@ class Client:
         timeout_s: how long to go on trying while nothing succeeds.
         again: statuses after which the same is sent again.
         wait_for_it: send again too where nobody answers; else that is an error at once.
+        first_wait_s: how long to go on trying where nobody has answered yet; None: ``timeout_s``.
+        on_wait: told once a request that it is tried again: why, and for how many seconds at most.
         away_hint: what to do when the time is over.
+        unreached_hint: what to do where nobody answers.
         sleep: waits; for tests.
         http: the HTTP client; for tests.
 
@@ -68,7 +74,10 @@ class Client:
         timeout_s: float,
         again: frozenset[int] = BUSY,
         wait_for_it: bool = True,
+        first_wait_s: float | None = None,
+        on_wait: Callable[[str, float], None] = lambda why, seconds: None,
         away_hint: str = "run the same command again later",
+        unreached_hint: str = "check the address, and that cascade serve runs there",
         sleep: Callable[[float], None] = time.sleep,
         http: httpx.Client | None = None,
     ) -> None:
@@ -78,7 +87,12 @@ class Client:
         self._timeout_s = timeout_s
         self._again = again
         self._wait_for_it = wait_for_it
+        self._first_wait_s = timeout_s if first_wait_s is None else first_wait_s
+        self._on_wait = on_wait
+        self._met = False
+        """Somebody has answered."""
         self._away_hint = away_hint
+        self._unreached_hint = unreached_hint
         self._sleep = sleep
         self._headers = {"authorization": f"Bearer {token}"} if token else {}
         self._http = http or httpx.Client(timeout=httpx.Timeout(60.0, connect=10.0))
@@ -108,7 +122,7 @@ class Client:
             CollectorRefused, CollectorAway.
         """
         headers = self._headers | ({"content-type": media_type} if content is not None else {})
-        until = time.monotonic() + self._timeout_s
+        began = time.monotonic()
         num_tries = 0
         while True:
             asked_s = 0.0
@@ -118,21 +132,28 @@ class Client:
                 )
             except httpx.TransportError as error:
                 why = f"it cannot be reached: {error}" if str(error) else "it does not answer"
-                if not self._wait_for_it or _is_tls(error):
-                    raise CollectorAway(why, where=self.url, hint=_unreached(error)) from error
+                patience_s = self._timeout_s if self._met else self._first_wait_s
+                if not self._wait_for_it or not patience_s or _is_tls(error):
+                    hint = _TLS_HINT if _is_tls(error) else self._unreached_hint
+                    raise CollectorAway(why, where=self.url, hint=hint) from error
+                if num_tries == 0:
+                    self._on_wait(why, patience_s)
             except httpx.RequestError as error:  # an answer that cannot be unpacked, say
                 raise self._no_collector() from error
             else:
+                self._met, patience_s = True, self._timeout_s
                 if answer.status_code in good:
                     return answer
                 why, hint = self._told(answer)
                 if answer.status_code not in self._again:
                     raise CollectorRefused(why, where=f"{method} {self.url}{path}", hint=hint)
                 asked_s = _retry_after(answer)
+                if num_tries == _TOLD_BUSY:
+                    self._on_wait(why, patience_s)
             wait_s = _wait(num_tries, asked_s)
-            if time.monotonic() + wait_s > until:
+            if time.monotonic() + wait_s > began + patience_s:
                 raise CollectorAway(
-                    f"{why} (after trying for {self._timeout_s:g} s)",
+                    f"{why} (after trying for {patience_s:g} s)",
                     where=self.url,
                     hint=self._away_hint,
                 )
@@ -197,12 +218,6 @@ def _wait(num_tries: int, asked_s: float) -> float:
     """Seconds until the next try: as asked, and longer each time, at random so that many spread."""
     most = min(_FIRST_WAIT_S * 2 ** min(num_tries, 10), _LONGEST_WAIT_S)
     return asked_s + random.uniform(0.0, most)  # noqa: S311  # no secret
-
-
-def _unreached(error: httpx.TransportError) -> str:
-    if _is_tls(error):
-        return "set SSL_CERT_FILE to the certificate of the collector or its authority"
-    return "check the address, and that cascade serve runs there"
 
 
 def _is_tls(error: BaseException | None) -> bool:

@@ -68,6 +68,8 @@ class Collector:
         url: its URL.
         token: bearer token, if it needs one.
         timeout_s: how long to go on trying while nothing succeeds.
+        first_wait_s: the same where nobody has answered yet; None: ``timeout_s``.
+        on_wait: told when something is tried again: why, and for how many seconds at most.
         sleep: waits; for tests.
         http: the HTTP client; for tests.
 
@@ -82,6 +84,9 @@ class Collector:
         timeout_s: float = 120.0,
         sleep: Callable[[float], None] = time.sleep,
         http: httpx.Client | None = None,
+        *,
+        first_wait_s: float | None = None,
+        on_wait: Callable[[str, float], None] = lambda why, seconds: None,
     ) -> None:
         self._client = Client(
             url,
@@ -89,6 +94,10 @@ class Collector:
             scope="write",
             timeout_s=timeout_s,
             again=_AGAIN,
+            first_wait_s=first_wait_s,
+            on_wait=on_wait,
+            unreached_hint="check the address, and that cascade serve runs there; "
+            "cascade push --wait 60 waits for it",
             away_hint="run the same command again later: what is stored is not sent twice",
             sleep=sleep,
             http=http,
@@ -150,11 +159,11 @@ def push(source: TraceSource, collector: Collector, progress: Progress | None = 
     if not fits_a_path(meta.run_id):
         raise BadUsage(RULE, where=f"trace.json: run_id {meta.run_id[:80]!r}")
     report = PushReport(meta.run_id, collector.url)
+    stored = collector.stored(meta.run_id)  # first: reading a large trace takes a while
     tables = {name: source.table(name) for name in EVENT_TABLES}
     tables = {name: rows for name, rows in tables.items() if rows.num_rows}
     keys = keys_of(tables)
     report.num_rows = len(keys.seq)
-    stored = collector.stored(meta.run_id)
     if stored is not None:
         keys = above(keys, stored[1])
     report.num_skipped = report.num_rows - len(keys.seq)

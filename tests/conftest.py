@@ -24,6 +24,14 @@ LONG = (
 """The longest first, so that no worker is left with one of them while the other has nothing to do."""
 
 
+MEASURED = ("tests/runtime/", "tests/agent/")
+"""Whose processes coverage follows: ranks run nowhere else. What servers and verbs do is also tested
+inside the tests' own processes, and measuring them once more took a quarter more of the processor."""
+
+FOLLOW = "COVERAGE_PROCESS_CONFIG"
+FOLLOWED = os.environ.get(FOLLOW)
+"""What coverage left there for the processes to come."""
+
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -45,6 +53,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "chromium" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
     items.sort(key=_turn)  # stable: within a file nothing changes
+
+
+@pytest.hookimpl(tryfirst=True)  # before fixtures start processes
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Processes that this test starts are measured, or not."""
+    if FOLLOWED is not None:
+        os.environ.pop(FOLLOW, None)
+        if item.nodeid.startswith(MEASURED):
+            os.environ[FOLLOW] = FOLLOWED
 
 
 def _turn(item: pytest.Item) -> int:

@@ -342,11 +342,15 @@ class Story:
         debts: bool = True,
         cohorts: Any = None,
         leaving: Any = (),
+        silent: Any = (),
     ) -> None:
-        """A whole walk as the runtime records it: evidence, proposal, acks, commits, membership."""
+        """A whole walk as the runtime records it: evidence, proposal, acks, commits, membership.
+
+        ``silent`` members are in the view and write nothing of it.
+        """
         boss = leader or (self.agents[0] if self.agents else self.ranks[0])
         view = self.ranks if members is None else members
-        others = [m for m in (*view, *leaving, *self.agents) if m is not boss]
+        others = [m for m in (*view, *leaving, *self.agents) if m is not boss and m not in silent]
         came, epoch = boss.regime, (boss.epoch or 0) + 1
         assert came is not None
         if fault and evidence is None:

@@ -3,7 +3,8 @@
 What it does:
     In an n-to-n collective that one member completed, every live member must complete it, or a
     later one on that communicator. After an unclean end, a member whose events stop there is only
-    suspected.
+    suspected, and so is one that took part in a walk from there on: the commit that would have made
+    the collective void may be what the end cut off.
 
 Why it matters:
     Nobody can complete an n-to-n operation before all entered it. If one is stuck inside, the fault
@@ -15,11 +16,16 @@ Example:
 
 from __future__ import annotations
 
+import numpy as np
+
 from analyzer.history import History
 from analyzer.instances import Unfinished
+from analyzer.rows import TABLE_NAMES
 from analyzer.rules._base import Accused, Finding, Outcome, Rule
 
 _TABLES = ("collectives",)
+_OF_A_WALK = ("messages", "transitions", "digests")
+"""What a member writes that is asked to halt: it answers with its digests."""
 
 
 def check(history: History) -> Outcome:
@@ -69,14 +75,21 @@ def _judge(history: History, outcome: Outcome, instance: Unfinished, actor: int)
     if lost:
         outcome.cannot_say(lost)
         outcome.suspects.append(Accused(actor, certain=False, why=why, witness=(peer, row)))
-    elif history.evidence.unclean and rows.last_row(actor) == row:
-        outcome.cannot_say(f"the run did not end cleanly; {why}, and its events stop there")
+    elif history.evidence.unclean and _only_walked_on(history, actor, row):
+        outcome.cannot_say(f"the run did not end cleanly; {why}, and its operations stop there")
         outcome.suspects.append(Accused(actor, certain=False, why=why, witness=(peer, row)))
     else:
         outcome.suspects.append(Accused(actor, certain=True, why=why, witness=(peer, row)))
         outcome.findings.append(
             Finding(row=row, sentence=f"{why}, nor any later one.", witness=(peer, row))
         )
+
+
+def _only_walked_on(history: History, actor: int, row: int) -> bool:
+    """Nothing, or nothing but a walk, follows the row at its actor."""
+    rows, walk = history.rows, [TABLE_NAMES.index(name) for name in _OF_A_WALK]
+    after = rows.table[row + 1 : rows.last_row(actor) + 1]
+    return bool(np.isin(after, walk).all())
 
 
 PLUGIN = Rule(code="G4", severity="error", needs=("collectives",), check=check, watches=_TABLES)

@@ -2,8 +2,8 @@
 
 What it does:
     An operation (collective, update, read) of a new epoch must happen-after the acknowledgement of
-    every member of its view; a death that the dead rank's host certified stands for its
-    acknowledgement. And no operation of an old epoch may follow its actor's commit, except that an
+    every member of its view; a death that the dead rank's host certified, or a stopped rank that it
+    fenced, stands for its acknowledgement. And no operation of an old epoch may follow its actor's commit, except that an
     older epoch's update is applied or discarded later.
 
 Why it matters:
@@ -65,7 +65,7 @@ def _acknowledgements(history: History, walk: Walk) -> dict[int, list[int]]:
         if (step.group, step.new_epoch) == (walk.group, walk.new_epoch) and step.actor in found:
             found[step.actor].append(step.row)
     health = history.rows["health"]
-    dead = np.flatnonzero(health.mask("signal", "dead"))
+    dead = np.flatnonzero(health.mask("signal", "dead") | health.mask("signal", "fenced"))
     subjects = history.rows.actor_codes(
         health.ints("subject_rank"), health.ints("subject_incarnation")
     )

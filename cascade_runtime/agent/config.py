@@ -29,6 +29,10 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Socket of a process to fork ranks from (see zygote.py); None starts them afresh."""
     collector: str | None = None
     """Address to ship rows to; None leaves them in the spool. Its token is never in here."""
+    respawn: int = 0
+    """How often a rank that was lost may be started again."""
+    respawn_delay_s: float = 1.0
+    """Before the first time; each next one waits twice as long."""
     story: list[str] = []
     """What is going to happen, where that is known (demos); goes into trace.json."""
 
@@ -48,14 +52,29 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True):
         """Agents count after the ranks."""
         return self.num_ranks + index
 
+    @property
+    def first_new_rank(self) -> int:
+        """Ranks that the job did not start with count after its agents."""
+        return self.num_ranks + self.num_hosts
+
+    def comes_later(self, actor: Actor) -> bool:
+        """It joins the job while it runs."""
+        return actor.incarnation > 0 or actor.rank >= self.first_new_rank
+
+    def world_size_of(self, rank: int) -> int:
+        """What the rank's own script takes for the size of the world."""
+        return max(self.num_ranks, rank + 1)
+
     def ranks_of(self, index: int) -> list[int]:
-        """Ranks of virtual host ``index``: contiguous, sizes as equal as can be."""
+        """Ranks that start on virtual host ``index``: contiguous, sizes as equal as can be."""
         low = index * self.num_ranks // self.num_hosts
         high = (index + 1) * self.num_ranks // self.num_hosts
         return list(range(low, high))
 
     def host_of(self, rank: int) -> int:
-        """The virtual host a rank runs on."""
+        """The virtual host a rank (or an agent) runs on; new ranks go to the hosts in turn."""
+        if rank >= self.num_ranks:
+            return (rank - self.num_ranks) % self.num_hosts
         return next(i for i in range(self.num_hosts) if rank in self.ranks_of(i))
 
     def host_name(self, index: int) -> str:
@@ -82,9 +101,33 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True):
         """Where a rank that cannot be attached says why, for its agent to tell once."""
         return Path(self.run_dir) / f"refusal-{actor.rank}-{actor.incarnation}"
 
+    def join_path(self, actor: Actor) -> Path:
+        """Where a newcomer listens for the member that serves it."""
+        return Path(self.run_dir) / f"join-{actor.rank}-{actor.incarnation}.sock"
+
+    def over_path(self) -> Path:
+        """All views of a job that is over, for an agent that was away at its end."""
+        return Path(self.run_dir) / "over"
+
+    def stopped_path(self, index: int) -> Path:
+        """Where the launcher notes that it ended agent ``index`` because it was stopped."""
+        return Path(self.run_dir) / f"agent-{index}.stopped"
+
+    def stop_path(self) -> Path:
+        """Where the launcher notes the signal by which the whole job is ended early."""
+        return Path(self.run_dir) / "stop"
+
+    def running_path(self, actor: Actor) -> Path:
+        """There once the rank's script runs: from then on signals are the script's to handle."""
+        return Path(self.run_dir) / f"running-{actor.rank}-{actor.incarnation}"
+
     def progress_path(self, actor: Actor) -> Path:
         """The rank's progress word."""
         return Path(self.run_dir) / f"progress-{actor.rank}-{actor.incarnation}"
+
+    def steps_path(self, actor: Actor) -> Path:
+        """How the rank's last steps went."""
+        return Path(self.run_dir) / f"steps-{actor.rank}-{actor.incarnation}"
 
 
 def save_config(config: JobConfig, path: Path) -> None:

@@ -1,482 +1,148 @@
-"""The host agent's loop: performs what the walk asks for, certifies deaths, tells its ranks.
+"""The host agent's loop: wires its parts, wakes them when time or a message wants it, ends with the job.
 
 The protocol itself is in walk.py (pure) and plan.py (pure); reconcile.py keeps what members report.
+What the parts share is in host_state.py.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
-import time
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from cascade_runtime.agent.config import JobConfig
-from cascade_runtime.agent.control_log import ControlLog
+from cascade_runtime.agent.connections import Connections
 from cascade_runtime.agent.cpu_busy import PERIOD_S as CPU_PERIOD_S
 from cascade_runtime.agent.cpu_busy import CpuBusy
-from cascade_runtime.agent.journal import Journal
-from cascade_runtime.agent.judge import Judge
-from cascade_runtime.agent.links import PeerLink, read_frames
-from cascade_runtime.agent.plan import Drains, Plan, plan_next
+from cascade_runtime.agent.deaths import Deaths
+from cascade_runtime.agent.effects import Effects
+from cascade_runtime.agent.host_state import HostState
+from cascade_runtime.agent.hosts import BEAT_S
+from cascade_runtime.agent.inbox import Inbox
+from cascade_runtime.agent.journal import JournalLost
+from cascade_runtime.agent.leading import Leading
+from cascade_runtime.agent.links import PeerLink
+from cascade_runtime.agent.newcomers import Newcomers
 from cascade_runtime.agent.protocol import (
-    Accepted,
-    Acked,
-    AgentHello,
-    Answer,
-    Attached,
-    Commit,
-    DebtNote,
-    Drain,
-    DrainRanks,
-    Facts,
-    Get,
-    Halt,
-    Halted,
-    Hello,
-    History,
-    Lag,
-    Leave,
-    Message,
-    Propose,
-    Proposed,
-    Put,
-    Query,
-    Reconciled,
-    Rejected,
-    Round,
-    SettleOrder,
-    StopJob,
-    Stuck,
-    Trigger,
-    View,
-    Welcome,
+    Beat,
     pack_frame,
 )
-from cascade_runtime.agent.rank_process import RankProcess, Spawner, describe_status
-from cascade_runtime.agent.reconcile import Reconciler
-from cascade_runtime.agent.refusals import Refusals
-from cascade_runtime.agent.rendezvous import Rendezvous
-from cascade_runtime.agent.rows import AgentRows
-from cascade_runtime.agent.shipping.shipper import Shipper
-from cascade_runtime.agent.trace_file import write_trace_end, write_trace_start
-from cascade_runtime.agent.walk import (
-    AskLocal,
-    DrainLocal,
-    Effect,
-    HaltLocal,
-    Installed,
-    Persist,
-    ProposedNow,
-    Send,
-    Walker,
-)
-from cascade_runtime.progress import read_progress
-from cascade_runtime.recorder import Recorder
-from cascade_runtime.vocabulary.fault import FaultEvent
+from cascade_runtime.agent.spawning import Spawning
+from cascade_runtime.agent.stopped_ranks import StoppedRanks
 from cascade_runtime.vocabulary.identity import Actor
-from cascade_runtime.vocabulary.policy import load_policy
-from cascade_runtime.vocabulary.regime import Regime
 
 TICK_S = 0.02
 IDLE_TICK_S = 0.25
 """With nothing under way, time alone changes little: messages and deaths wake the agent by themselves."""
 
-RETRY_S = 0.25
-SUSPECT_AGENT_S = 10.0
-TAKEOVER_S = 1.0
-STOP_GRACE_S = 5.0
-_WALK = (Query, Answer, Rejected, DrainRanks, Propose, Accepted, History, Lag)
+_BEAT = pack_frame(Beat())
+_FAULT = 70
+"""EX_SOFTWARE of sysexits.h."""
 
 
 class HostAgent:
     """One virtual or real host of a job."""
 
     def __init__(self, config: JobConfig, index: int) -> None:
-        self.config = config
-        self.index = index
-        self.journal = Journal(config.journal_path(index))
-        memory = self.journal.memory
-        self.actor = Actor(config.agent_rank(index), memory.num_starts)
-        self.recorder = Recorder(Path(config.trace_dir) / "spool", config.run_id, self.actor)
-        self.control = ControlLog(self.recorder)
-        self.walker = Walker(index, config.num_hosts, lambda a: config.host_of(a.rank), self._plan)
-        self.walker.restore(
-            memory.views, memory.promised, memory.accepted, memory.num_starts, memory.walking
-        )
-        self.reconciler = Reconciler(memory.debts.values())
-        self.rows = AgentRows(self.recorder)
-        self.judge = Judge(load_policy(config.policy), self.rows, self.reconciler)
-        self.rendezvous = Rendezvous(self._tell)
-        self.refusals = Refusals(config)
-        self.shipper = Shipper(config, index)
-        self.cpu_busy = CpuBusy()
-        self.ranks: dict[int, RankProcess] = {}
-        self.connections: dict[Actor, asyncio.StreamWriter] = {}
-        self.attached: set[Actor] = set()
-        self.peers: dict[int, PeerLink] = {}
-        self.peer_actors: dict[int, Actor] = {}
-        self.stopping = False
-        self._last_said = 0.0
-        self._walking_since = 0.0
+        host = self._host = HostState(config, index)
+        self._spawning = Spawning(host)
+        newcomers = self._newcomers = Newcomers(host, self._spawning.start_newcomer)
+        self._stopped = StoppedRanks(host, newcomers)
+        self._deaths = Deaths(host, self._stopped, newcomers, self._spawning.stop)
+        self._inbox = Inbox(host, newcomers, self._spawning.stop)
+        self._connections = Connections(host, newcomers, self._inbox)
+        self._leading = Leading(host, newcomers)
+        self._effects = Effects(host, newcomers)
+        self._cpu_busy = CpuBusy()
         self._next_tick: asyncio.TimerHandle | None = None
-        self._suspected: frozenset[int] = frozenset()
-        self._finished = asyncio.Event()
-        self._certified = {a for a, _ in memory.dead} | {a for a, _ in memory.exited}
-
-    # ---- life ------------------------------------------------------------------------------------
+        host.post.deliver = self._inbox.on_agent_message
+        host.perform, host.tick = self._effects.perform, self._tick
 
     async def run(self) -> int:
         """Serve until the job is over; the exit code is the agent's, not the script's."""
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(_end_at_once)
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop)
-        if self.walker.log:
-            self.recorder.set_view(self.walker.epoch, self.walker.view.regime)
-        self.rows.introduce(self.config, self.index)
-        path = self.config.socket_path(self.index)
+            loop.add_signal_handler(number, self._spawning.on_signal)
+        if self._host.walker.log:
+            self._host.recorder.set_view(self._host.walker.epoch, self._host.walker.view.regime)
+        self._host.rows.introduce(self._host.config, self._host.index)
+        self._tell_own_stop()
+        path = self._host.config.socket_path(self._host.index)
         path.unlink(missing_ok=True)
-        server = await asyncio.start_unix_server(self._on_connection, str(path), limit=1 << 20)
-        for other in range(self.config.num_hosts):
-            if other != self.index:
-                self.peers[other] = PeerLink(
-                    self.config.socket_path(other),
-                    self._hello(),
-                    partial(self._greet, other),
-                    partial(self._forget_peer, other),
+        server = await asyncio.start_unix_server(self._connections.serve, str(path), limit=1 << 20)
+        for other in range(self._host.config.num_hosts):
+            if other != self._host.index:
+                self._host.post.peers[other] = PeerLink(
+                    self._host.config.socket_path(other),
+                    self._host.hello(),
+                    partial(self._connections.greet, other),
+                    partial(self._connections.forget_peer, other),
                 )
-        self._start_or_adopt()
-        if self.walker.log:
-            self.judge.install(self.walker.view, self.walker.log, loop.time())
-            self.shipper.start()
-        self._remember_deaths()
+                if self._host.walker.log:  # it was there before this agent's own end
+                    self._host.hosts.down(other, loop.time())
+        self._spawning.start_or_adopt(self._deaths.on_exit)
+        if self._host.walker.log:
+            self._host.watch.install(self._host.walker.view, loop.time())
+            self._host.judge.install(self._host.walker.view, self._host.walker.log, loop.time())
+            self._host.shipper.start()
+        self._deaths.remember()
+        self._newcomers.remember()
         self._tick()
         self._sample_cpu()
-        await self._finished.wait()
+        self._stopped.look()
+        self._beat(loop.time())
+        self._host.gpus.start()
+        self._look()
+        await self._host.finished.wait()
         await self._leave(server)
         return 0
 
-    def _hello(self) -> bytes:
-        return pack_frame(AgentHello(self.index, self.actor, self.walker.epoch))
+    def _tell_own_stop(self) -> None:
+        note = self._host.config.stopped_path(self._host.index)
+        with contextlib.suppress(OSError, ValueError):
+            stopped_s = float(note.read_text())
+            note.unlink()
+            before = Actor(self._host.actor.rank, max(0, self._host.actor.incarnation - 1))
+            self._host.rows.agent_stopped(before, stopped_s)
 
-    def _start_or_adopt(self) -> None:
-        memory, spawner = self.journal.memory, Spawner(self.config, self.index)
-        for rank in self.config.ranks_of(self.index):
-            if rank in memory.spawned:
-                process = spawner.adopt(*memory.spawned[rank])
-            elif memory.views:
-                continue  # the job runs without it
-            else:
-                process = spawner.spawn(Actor(rank))
-                self.journal.append("spawned", (process.actor, process.pid))
-            self.ranks[rank] = process
-        for process in self.ranks.values():
-            if process.actor not in self._certified:
-                process.watch(self._on_exit)
-            else:
-                process.status = dict(memory.exited).get(process.actor, -signal.SIGKILL)
+    def _beat(self, last: float) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - last > 3 * BEAT_S:
+            self._host.hosts.slept()
+        for peer in self._host.post.peers.values():
+            peer.send(_BEAT)
+        asyncio.get_running_loop().call_later(BEAT_S, self._beat, now)
 
     def _sample_cpu(self) -> None:
-        if self._finished.is_set():
+        if self._host.finished.is_set():
             return  # the recorder may be closed already
         loop = asyncio.get_running_loop()
-        running = [(p.actor, p.pid) for p in self.ranks.values() if p.status is None]
-        for actor, percent in self.cpu_busy.sample(loop.time(), running):
-            self.rows.cpu_busy(actor, percent)
+        running = [(p.actor, p.pid) for p in self._host.ranks.values() if p.status is None]
+        for actor, percent in self._cpu_busy.sample(loop.time(), running):
+            self._host.rows.cpu_busy(actor, percent)
         loop.call_later(CPU_PERIOD_S, self._sample_cpu)
 
-    def _stop(self) -> None:
-        if self.stopping:
+    def _look(self) -> None:
+        """Tell and hear how the ranks are doing, and what the detectors make of it."""
+        if self._host.finished.is_set():
             return
-        self.stopping = True
-        for process in self.ranks.values():
-            process.signal(signal.SIGTERM)
-        asyncio.get_running_loop().call_later(STOP_GRACE_S, self._kill)
-
-    def _kill(self) -> None:
-        for process in self.ranks.values():
-            process.signal(signal.SIGKILL)
-
-    async def _leave(self, server: asyncio.Server) -> None:
-        self.refusals.tell()
-        server.close()
-        for writer in list(self.connections.values()):
-            writer.close()
-        for peer in self.peers.values():
-            await peer.close()
-        self.recorder.close()
-        self.journal.close()
-        self.shipper.finish()  # last: nobody needs the loop any more
-
-    # ---- connections -----------------------------------------------------------------------------
-
-    async def _on_connection(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        who: Actor | None = None
-        agent: int | None = None
-        try:
-            async for frame, size in read_frames(reader):
-                body = frame.body
-                if who is None:
-                    if isinstance(body, Hello):
-                        who = body.actor
-                        self._on_hello(body, writer)
-                    elif isinstance(body, AgentHello):
-                        who, agent = body.actor, body.index
-                        self._on_agent_hello(body)
-                    else:
-                        break
-                    continue
-                self.control.incoming(who, frame.channel_seq, size)
-                if agent is None:
-                    self._on_rank_message(who, body)
-                else:
-                    self._on_agent_message(agent, body)
-                self._perform()
-                if not isinstance(body, Round | Put | Get):
-                    self._tick()
-        except (ValueError, OSError) as error:
-            self._say(f"dropping a connection: {error}")
-        except asyncio.CancelledError:
-            return  # the job is over
-        finally:
-            writer.close()
-            if who is not None and self.connections.get(who) is writer:
-                del self.connections[who]
-
-    def _tell(self, actor: Actor, message: Message) -> None:
-        writer = self.connections.get(actor)
-        if writer is not None:
-            writer.write(self.control.outgoing(actor, message))
-
-    def _send(self, index: int, message: Message) -> None:
-        if index == self.index:
-            self._on_agent_message(index, message)
-            return
-        peer = self.peers[index]
-        if peer.up and index in self.peer_actors:
-            peer.send(self.control.outgoing(self.peer_actors[index], message))
-
-    def _broadcast(self, message: Message) -> None:
-        """To every agent, this one too."""
-        for index in range(self.config.num_hosts):
-            self._send(index, message)
-
-    def _on_agent_hello(self, hello: AgentHello) -> None:
-        self.peer_actors[hello.index] = hello.actor
-        if self.walker.log:
-            self.walker.on_message(hello.index, Lag(hello.epoch))
-        self._greet(hello.index)
-
-    def _forget_peer(self, index: int) -> None:
-        """Its connection ended; until it says hello again nobody knows which incarnation it is."""
-        self.peer_actors.pop(index, None)
-
-    def _greet(self, index: int) -> None:
-        """A peer can be reached (again): tell it what this host knows and it may have missed."""
-        if index not in self.peer_actors or not self.peers[index].up:
-            return
-        self.peers[index].send(pack_frame(Attached(self._local(self.attached))))
-        for actor in self._local(self.judge.leaving):
-            self._send(index, Leave(actor, 0))
-        for trigger in self.judge.triggers:
-            self._send(index, trigger)
-        for report in self.reconciler.reports():
-            if self.config.host_of(report.actor.rank) == self.index:
-                self._send(index, report)
-        opened, closed = list(self.reconciler.open.values()), sorted(self.reconciler.closed)
-        if opened or closed:
-            self._send(index, DebtNote(self.actor, opened=opened, closed=closed))
-        self._perform()
-
-    # ---- ranks -----------------------------------------------------------------------------------
-
-    def _on_hello(self, hello: Hello, writer: asyncio.StreamWriter) -> None:
-        actor = hello.actor
-        self.connections[actor] = writer
-        writer.write(self._hello())
-        if actor not in self.attached:
-            self.attached.add(actor)
-            for peer in self.peers.values():
-                peer.send(pack_frame(Attached([actor])))
-        self._try_first_view()
-        if not self.walker.log:
-            return
-        if hello.epoch < 0:
-            self._tell(actor, Welcome(self.walker.view, self.actor, self.config.mode))
-            return
-        for view in self.walker.log[hello.epoch + 1 :]:
-            self._tell(actor, Commit(view))
-        # A restarted agent finds its ranks where the old one left them: ask again.
-        self.walker.on_hello(actor)
-        self._perform()
-
-    def _try_first_view(self) -> None:
-        config = self.config
-        everybody = [Actor(r) for r in range(config.num_ranks)]
-        if self.walker.log or not self.attached.issuperset(everybody):
-            return
-        view = View(
-            epoch=0,
-            regime=Regime.STRONG,
-            from_regime=Regime.STRONG,
-            members=everybody,
-            cohorts=[everybody],
-            reason="the job started",
-            proposer=Actor(config.agent_rank(0)),
-            joined=everybody,
-            member_reason="started",
-        )
-        if self.index == 0:
-            write_trace_start(config, self.judge.policy)
-        self.walker.install_first(view)
-        self._perform()
-        if self.index == 0:
-            self._say(f"{config.num_ranks} ranks attached: epoch 0, STRONG, {config.mode}")
-
-    def _on_rank_message(self, actor: Actor, body: Message) -> None:
-        match body:
-            case Halted(facts=facts, ask=ask):
-                self.walker.on_facts(actor, facts, ask)
-            case Acked(epoch=epoch, ballot=ballot):
-                self.walker.on_ack(actor, epoch, ballot)
-            case Round() | Reconciled() | DebtNote() | Leave() | Stuck():
-                self._broadcast(body)
-            case Put(epoch=epoch, key=key, value=value):
-                for peer in self.peers.values():
-                    peer.send(pack_frame(body))
-                self.rendezvous.put(epoch, key, value)
-            case Get(epoch=epoch, key=key):
-                current = epoch == self.walker.epoch and not self.walker.walking
-                self.rendezvous.get(actor, epoch, key, current=current)
-            case _:
-                self._say(f"rank {actor} sent a {type(body).__name__}, which ranks do not send")
-
-    def _on_exit(self, process: RankProcess) -> None:
-        actor = process.actor
-        self.shipper.actor_ended(actor)
-        status = process.status if process.status is not None else 0
-        if actor in self._certified:
-            return
-        self._certified.add(actor)
-        self.journal.append("exited", (actor, status))
-        self.connections.pop(actor, None)
-        if not self.walker.log:
-            self._on_early_exit(actor, status)
-        elif actor in self.walker.view.members:
-            self.refusals.note(actor)
-            if status == 0 and actor in self.judge.leaving:
-                self._note_left(actor)
-            else:
-                self._certify(actor, status)
-        self._perform()
-        self._tick()
-
-    def _on_early_exit(self, actor: Actor, status: int) -> None:
-        """A rank ended before there was a view: there is no state to protect, so all are stopped."""
-        if status == 0 and actor not in self.attached:
-            return
-        if status == -signal.SIGTERM and self.stopping:
-            return
-        self.refusals.note_early_end(actor, status)
-        for peer in self.peers.values():
-            peer.send(pack_frame(StopJob()))
-        self._stop()
-
-    def _note_left(self, actor: Actor) -> None:
-        """A rank said LEAVE and ended before the last view (observe mode does not wait for it long)."""
-        progress = read_progress(self.config.progress_path(actor))
-        decided = progress.decided if progress else 0
-        facts = Facts(decided=decided, dead=True, leaving=True)
-        self.journal.append("dead", (actor, facts))
-        self.walker.on_death(actor, facts)
-
-    def _certify(self, actor: Actor, status: int) -> None:
-        """The death of a member, seen by the kernel of its own host."""
-        progress = read_progress(self.config.progress_path(actor))
-        facts = Facts(
-            decided=progress.decided if progress else 0,
-            issued=progress.issued if progress else 0,
-            dead=True,
-        )
-        self.journal.append("dead", (actor, facts))
-        how = describe_status(status)
-        evidence = self.rows.dead(actor, status)
-        self.journal.append("evidence", (actor, evidence))
-        self.rendezvous.give_up()
-        self._say(f"rank {actor} died ({how})")
-        # Told before the walker knows: it may propose at once, and a proposal names its evidence.
-        self._broadcast(
-            Trigger(FaultEvent.GPU_FAIL_STOP, actor, [evidence], f"rank {actor} died ({how})")
-        )
-        self.walker.on_death(actor, facts)
-
-    def _remember_deaths(self) -> None:
-        """After a restart: deaths that were certified and perhaps never judged, or not yet certified."""
-        if not self.walker.log:
-            return
-        memory = self.journal.memory
-        for actor, facts in memory.dead:
-            if actor in self.walker.view.members:
-                evidence = memory.evidence.get(actor) or self.rows.dead(actor, None)
-                self.judge.add(
-                    Trigger(FaultEvent.GPU_FAIL_STOP, actor, [evidence], f"rank {actor} died")
-                )
-            self.walker.on_death(actor, facts)
-        certified = {actor for actor, _ in memory.dead}
-        for actor, status in memory.exited:
-            if actor not in certified and actor in self.walker.view.members:
-                self._certify(actor, status)
-
-    # ---- agents ----------------------------------------------------------------------------------
-
-    def _on_agent_message(self, index: int, body: Message) -> None:
-        match body:
-            case Attached(actors=actors):
-                self.attached.update(actors)
-                self._try_first_view()
-            case Trigger():
-                self.judge.add(body)
-            case Leave(actor=actor):
-                self.judge.leaving.add(actor)
-            case Round():
-                self.reconciler.on_round(body)
-            case Reconciled():
-                self.reconciler.on_reconciled(body)
-            case DebtNote():
-                self._on_debt(body)
-            case StopJob():
-                if not self.walker.log:
-                    self._stop()
-            case Stuck(actor=actor, epoch=epoch, why=why):
-                if epoch == self.walker.epoch and not self.walker.walking:
-                    self.judge.add(Trigger(None, None, [], f"rank {actor} is stuck: {why}"))
-            case SettleOrder(actor=actor, settle=settle):
-                self._tell(actor, settle)
-            case Put(epoch=epoch, key=key, value=value):
-                self.rendezvous.put(epoch, key, value)
-            case _ if isinstance(body, _WALK):
-                self.walker.on_message(index, body)
-            case _:
-                self._say(f"agent {index} sent a {type(body).__name__}")
-
-    def _on_debt(self, note: DebtNote) -> None:
-        for debt in note.opened:
-            self.journal.append("debt_opened", debt)
-        for debt_id in note.closed:
-            self.journal.append("debt_closed", debt_id)
-        self.reconciler.on_debt(note)
-
-    # ---- deciding --------------------------------------------------------------------------------
-
-    def _leader(self) -> bool:
-        """The lowest reachable agent drives the walk."""
-        return all(not self.peers[i].up for i in range(self.index))
+        loop = asyncio.get_running_loop()
+        if self._host.walker.log and not self._host.stopping:
+            self._host.post.broadcast(self._host.watch.waits(loop.time()))
+            observe = self._host.config.mode == "observe"
+            pids = {p.pid: p.actor for p in self._host.ranks.values()}
+            self._host.watch.on_gpus(self._host.gpus.take(), pids, loop.time())
+            triggers = self._host.watch.decide(loop.time(), self._leading.is_leader(), observe)
+            for trigger in triggers:
+                self._host.post.broadcast(trigger)
+            if triggers:
+                self._tick()
+        loop.call_later(self._host.watch.look_s, self._look)
 
     def _tick(self) -> None:
         """Look at what wants doing now, and again when time may have changed it."""
@@ -484,171 +150,46 @@ class HostAgent:
         now = loop.time()
         if self._next_tick is not None:
             self._next_tick.cancel()
-        if self.walker.log and self.walker.view.members and not self.stopping:
-            self._watch_agents(now)
-            self._perform()
-            if self._leader() or self._leader_sleeps(now):
-                self._lead(now)
-        self._perform()
+        if self._host.walker.log and self._host.walker.view.members and not self._host.stopping:
+            self._leading.watch_agents(now)
+            if self._host.post.peers and not any(
+                peer.up for peer in self._host.post.peers.values()
+            ):
+                self._effects.read_history()
+            self._host.perform()
+            if self._leading.is_leader() or self._leading.leader_sleeps(now):
+                self._leading.lead(now)
+            self._leading.tell_wait(now)
+        self._host.perform()
         self._try_finish()
-        self._next_tick = loop.call_later(TICK_S if self._busy() else IDLE_TICK_S, self._tick)
-
-    def _busy(self) -> bool:
-        """Something waits for time to go by: a walk, a fault event, a leaving, a climb."""
-        if not self.walker.log:
-            return False
-        return bool(
-            self.walker.walking
-            or self.judge.triggers
-            or self.judge.leaving
-            or self.walker.view.regime is not Regime.STRONG
+        self._next_tick = loop.call_later(
+            TICK_S if self._leading.is_busy() else IDLE_TICK_S, self._tick
         )
-
-    def _leader_sleeps(self, now: float) -> bool:
-        """A walk is under way here, and whoever should lead it does not (it may know of none)."""
-        if not self.walker.walking:
-            self._walking_since = now
-            return False
-        return now - self._walking_since > TAKEOVER_S * (1 + self.index)
-
-    def _watch_agents(self, now: float) -> None:
-        gone = frozenset(
-            index
-            for index, peer in self.peers.items()
-            if peer.down_since is not None
-            and now - peer.down_since > SUSPECT_AGENT_S
-            and peer.ever_connected
-        )
-        for index in gone - self._suspected:
-            for actor in self.walker.view.members:
-                if self.config.host_of(actor.rank) == index:
-                    why = f"the agent of rank {actor}'s host is away"
-                    evidence = self.rows.unreachable(actor, SUSPECT_AGENT_S)
-                    self.judge.add(Trigger(FaultEvent.GPU_FAIL_STOP, actor, [evidence], why))
-        self._suspected = gone
-        self.walker.suspect(gone)
-
-    def _lead(self, now: float) -> None:
-        walker, judge = self.walker, self.judge
-        if walker.coordinating:
-            if judge.deaths and walker.graceful and not walker.proposing:
-                walker.coordinate(graceful=False)
-                self._last_said = now
-            elif now - self._last_said > RETRY_S:
-                walker.retry()
-                self._last_said = now
-            return
-        stalled = walker.walking and now - self._last_said > RETRY_S
-        if stalled or (not walker.walking and self._wants_walk(now)):
-            walker.coordinate(graceful=not judge.deaths)
-            self._last_said = now
-
-    def _wants_walk(self, now: float) -> bool:
-        if self.config.mode == "observe":
-            self.judge.observe()
-            return self.judge.wants_last_view()
-        wanted, settle = self.judge.wants_walk(now)
-        if settle is not None:
-            opener = min(self.walker.view.members)
-            self._send(self.config.host_of(opener.rank), SettleOrder(opener, settle))
-        return wanted
-
-    def _plan(self, current: View, facts: dict[Actor, Facts]) -> Plan | Drains:
-        return plan_next(
-            current,
-            facts,
-            self.judge.triggers,
-            self.reconciler.relaxed(),
-            self.judge.policy,
-            self.actor,
-        )
-
-    # ---- effects ---------------------------------------------------------------------------------
-
-    def _perform(self) -> None:
-        """Do what the walker asks, in its order, until it asks for nothing more."""
-        while effects := self.walker.take():
-            for effect in effects:
-                self._do(effect)
-
-    def _do(self, effect: Effect) -> None:
-        match effect:
-            case Persist(what=what, value=value):
-                self.journal.append(what, value)
-            case Send(to=to, message=message):
-                self._send(to, message)
-            case HaltLocal(graceful=graceful, ranks=ranks, ask=ask):
-                self.rendezvous.give_up()
-                for actor in ranks:
-                    self._tell(actor, Halt(self.walker.epoch + 1, graceful, ask))
-            case DrainLocal(step=step, ranks=ranks, ask=ask):
-                for actor in ranks:
-                    self._tell(actor, Drain(step, ask))
-            case AskLocal(view=view, ballot=ballot, ranks=ranks):
-                for actor in ranks:
-                    self._tell(actor, Proposed(view, ballot))
-            case ProposedNow(view=view, plan=plan):
-                self._on_proposed(view, plan)
-            case Installed(view=view):
-                self._on_installed(view)
-
-    def _on_proposed(self, view: View, plan: Plan | None) -> None:
-        if plan is not None and plan.trigger is not None and plan.decision is not None:
-            to, changed, reason = plan.decision
-            self.rows.decision(plan.trigger, self.walker.view.regime, to, changed, reason)
-        self.rows.transition("proposed", view)
-
-    def _on_installed(self, view: View) -> None:
-        self.judge.install(view, self.walker.log, asyncio.get_running_loop().time())
-        self.shipper.start()
-        self.rendezvous.install(view.epoch)
-        self.recorder.set_view(view.epoch, view.regime)
-        if view.proposer == self.actor:
-            if view.epoch > 0:
-                self.rows.transition("committed", view)
-                self._announce(view)
-            if view.joined or view.departed:
-                self.rows.membership(view)
-        for peer in self.peers.values():
-            peer.set_hello(self._hello())
-        for actor in self._local({*view.members, *view.departed}):
-            first = view.epoch == 0
-            told = Welcome(view, self.actor, self.config.mode) if first else Commit(view)
-            self._tell(actor, told)
-        if not view.members and view.member_reason == "finished":
-            lowest = min(view.departed)
-            if self.config.host_of(lowest.rank) == self.index:
-                write_trace_end(self.config, time.time_ns())
-                self.shipper.run_ended()
-
-    def _announce(self, view: View) -> None:
-        members = ", ".join(str(m) for m in view.members)
-        if not view.members:
-            self._say(f"the job is over in {view.regime}: {view.reason}")
-        elif view.regime is view.from_regime:
-            self._say(f"epoch {view.epoch}: {view.regime}, members {members} ({view.reason})")
-        else:
-            walk = f"{view.from_regime} -> {view.regime}"
-            self._say(f"epoch {view.epoch}: {walk}, members {members} ({view.reason})")
-
-    # ---- the end ---------------------------------------------------------------------------------
 
     def _try_finish(self) -> None:
-        if any(p.status is None for p in self.ranks.values()):
+        if self._host.walker.log and not self._host.walker.view.members and not self._host.stopping:
+            self._stopped.end_all(asyncio.get_running_loop().time())
+        if any(p.status is None for p in self._host.ranks.values()):
             return
-        if self.stopping or not self.walker.log:
-            self._finished.set()
+        if self._host.stopping or not self._host.walker.log:
+            self._host.finished.set()
             return
-        lost = self.config.mode == "observe" and not self.judge.alive()
-        if lost or not self.walker.view.members:
-            self._finished.set()
+        lost = self._host.config.mode == "observe" and not self._host.judge.alive()
+        if lost or not self._host.walker.view.members:
+            self._host.finished.set()
 
-    def _local(self, actors: set[Actor]) -> list[Actor]:
-        return sorted(a for a in actors if self.config.host_of(a.rank) == self.index)
-
-    def _say(self, text: str) -> None:
-        sys.stderr.write(f"cascade agent {self.index}: {text}\n")
-        sys.stderr.flush()
+    async def _leave(self, server: asyncio.Server) -> None:
+        self._host.refusals.tell()
+        self._host.gpus.stop()
+        server.close()
+        for writer in list(self._host.post.connections.values()):
+            writer.close()
+        for peer in self._host.post.peers.values():
+            await peer.close()
+        self._host.recorder.close()
+        self._host.journal.close()
+        self._effects.note_early_end()
+        self._host.shipper.finish()  # last: nobody needs the loop any more
 
 
 def _end_at_once(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -656,6 +197,16 @@ def _end_at_once(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> No
 
     The launcher starts it again from its journal.
     """
-    loop.default_exception_handler(context)
+    error = context.get("exception")
+    if not isinstance(error, JournalLost):
+        loop.default_exception_handler(context)
+        sys.stderr.flush()
+        os._exit(_FAULT)
+    os._exit(say_why(error))
+
+
+def say_why(error: JournalLost) -> int:
+    """One line on stderr; the exit code of an agent that ends by a fault."""
+    sys.stderr.write(f"cascade: an agent ends, because {error}\n")
     sys.stderr.flush()
-    os._exit(70)
+    return _FAULT

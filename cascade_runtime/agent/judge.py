@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cascade_runtime.agent.plan import judged
-from cascade_runtime.agent.protocol import Settle, Trigger, View
+from cascade_runtime.agent.protocol import DebtInfo, Settle, SettleOrder, Trigger, View
 from cascade_runtime.agent.reconcile import Reconciler
 from cascade_runtime.agent.rows import AgentRows
 from cascade_runtime.vocabulary.fault import RECOVERIES, FaultEvent
@@ -20,6 +20,9 @@ from cascade_runtime.vocabulary.regime import Regime
 ORDER_AGAIN_S = 1.0
 """An order to settle that has not been carried out is given again after this."""
 
+OPEN_PATIENCE_S = 5.0
+"""So long the job is held where it is for debts to be opened that their opener did not live to open."""
+
 
 class Judge:
     """Pending fault events and what they, the leaving ranks and the debts ask for."""
@@ -28,14 +31,17 @@ class Judge:
         self.policy = policy
         self.reconciler = reconciler
         self.triggers: list[Trigger] = []
+        self.standing: list[Trigger] = []
         self.leaving: set[Actor] = set()
         self._rows = rows
         self._view: View | None = None
         self._log: Sequence[View] = []
         self._installed_at = 0.0
         self._told_unequal = False
+        self._stood: set[str] = set()  # fault events that went on in this view
         self._observed: list[Trigger] = []
-        self._ordered: dict[str, float] = {}
+        self._unopened_since: float | None = None
+        self._ordered: dict[tuple[str, str], float] = {}
 
     def install(self, view: View, log: Sequence[View], now: float) -> None:
         """A view was committed at ``now`` (seconds): what it answers is pending no more."""
@@ -43,13 +49,48 @@ class Judge:
         self._log = log
         self._installed_at = now
         self._told_unequal = False
+        self._stood.clear()
         self.reconciler.install(view)
         self.triggers = [t for t in self.triggers if not _answered(t, view)]
+        if view.regime is Regime.STRONG:
+            # Begun while this view was under way, or made void by it: it still stands.
+            for trigger in self.standing:
+                if trigger.evidence and self.consider(trigger):
+                    self.add(trigger)
 
     def add(self, trigger: Trigger) -> None:
         """A fault event, told by any agent; told twice it counts once."""
         if trigger not in self.triggers and not judged(trigger, self._log):
+            if _continuing(trigger):  # whatever calm there was is over
+                self.triggers = [t for t in self.triggers if t.fault not in RECOVERIES]
             self.triggers.append(trigger)
+
+    def stands(self, triggers: list[Trigger]) -> None:
+        """Fault events that go on: nobody climbs to STRONG while they do, nor just after."""
+        self.standing = triggers
+        if triggers:
+            self._stood.update(t.fault.value for t in triggers if t.fault is not None)
+            self.reconciler.not_calm()
+
+    def consider(self, trigger: Trigger, observe: bool = False) -> bool:
+        """A detector found a fault event: whether a walk is to be asked for; else it is decided here.
+
+        In observe mode, and where the policy has no move, the decision is all that follows from it.
+        """
+        assert self._view is not None
+        assert trigger.fault is not None
+        if judged(trigger, self._log):
+            return False
+        regime = self._view.regime
+        to, changed, reason = self.policy.decide(regime, trigger.fault)
+        if changed and not observe:
+            if trigger.fault is not FaultEvent.STATE_CORRUPTION:
+                return True
+            # Below CAUSAL members hold until they are equal again, and nothing could make them so.
+            to, changed = regime, False
+            reason = f"no member can be resynchronised yet, so the job goes on in {regime}"
+        self._rows.decision(trigger, regime, to, changed, reason)
+        return False
 
     @property
     def deaths(self) -> bool:
@@ -67,9 +108,31 @@ class Judge:
         assert self._view is not None
         if self.deaths or any(t.fault is None for t in self.triggers):
             return True, None
+        if self._holds_for_debts(now):
+            return False, None
         if self.leaving & set(self._view.members):
             return self._leave(now)
+        if any(_continuing(t) for t in self.triggers):
+            return now - self._installed_at >= self.policy.walk.min_interval_ms / 1000, None
         return self._move(now)
+
+    def wants_opened(self, now: float) -> SettleOrder | None:
+        """Debts that a member is to open, since whoever should have was lost (enforce mode)."""
+        found = self.reconciler.unopened(self._log)
+        if found is None or self.deaths:
+            return None
+        opener, debts = found
+        due = self._due(now, "open", debts)
+        return SettleOrder(opener, Settle([], equal=False, unopened=due)) if due else None
+
+    def _holds_for_debts(self, now: float) -> bool:
+        """Nothing may pass for settled before it is on record; but nobody waits for that for ever."""
+        if self.reconciler.unopened(self._log) is None:
+            self._unopened_since = None
+            return False
+        if self._unopened_since is None:
+            self._unopened_since = now
+        return now - self._unopened_since < OPEN_PATIENCE_S
 
     def wants_last_view(self) -> bool:
         """Observe mode walks only once, when everybody alive has finished."""
@@ -116,10 +179,13 @@ class Judge:
 
     def _stable(self) -> bool:
         rounds, needed = self.reconciler.calm_rounds(), self.policy.walk.stable_rounds
-        if rounds < needed or self.reconciler.open:
+        if rounds < needed or self.reconciler.open or self.standing:
             return False
         evidence = self._rows.calm(FaultEvent.STABLE_SYNC, "calm_rounds", rounds, needed, "steps")
-        reason = f"{rounds} steps without a fault event, clocks and digests equal"
+        since = (
+            f"after {' and '.join(sorted(self._stood))}" if self._stood else "without a fault event"
+        )
+        reason = f"{rounds} steps {since}, clocks and digests equal"
         self.add(Trigger(FaultEvent.STABLE_SYNC, None, [evidence], reason))
         return True
 
@@ -141,14 +207,24 @@ class Judge:
 
     def _settle(self, now: float, equal: bool, everything: bool = False) -> Settle | None:
         """Debts to close now; each is ordered again only when the order was not carried out."""
+        due = self._due(now, "close", self.reconciler.due(everything))
+        return Settle(due, equal) if due else None
+
+    def _due(self, now: float, what: str, debts: list[DebtInfo]) -> list[DebtInfo]:
         never = -ORDER_AGAIN_S
         due = [
             debt
-            for debt in self.reconciler.due(everything)
-            if now - self._ordered.get(debt.debt_id, never) >= ORDER_AGAIN_S
+            for debt in debts
+            if now - self._ordered.get((what, debt.debt_id), never) >= ORDER_AGAIN_S
         ]
-        self._ordered.update((debt.debt_id, now) for debt in due)
-        return Settle(due, equal) if due else None
+        self._ordered.update(((what, debt.debt_id), now) for debt in due)
+        return due
+
+
+def _continuing(trigger: Trigger) -> bool:
+    """A fault event that goes on for a while: no death, no recovery, nobody stuck."""
+    once = (None, FaultEvent.GPU_FAIL_STOP, *RECOVERIES)
+    return trigger.fault not in once
 
 
 def _answered(trigger: Trigger, view: View) -> bool:

@@ -6,7 +6,6 @@ notes their exit status.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import shutil
@@ -14,32 +13,32 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import uuid
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
 import msgspec
 
 from cascade_runtime.agent.config import JobConfig, save_config
+from cascade_runtime.agent.fencing import process_state
 from cascade_runtime.agent.journal import Journal, Memory
+from cascade_runtime.agent.master_port import reserved_port
+from cascade_runtime.agent.outcome import Outcome, outcome_of
 from cascade_runtime.agent.rank_process import describe_status
-from cascade_runtime.agent.run_folder import CONFIG, ZYGOTE, held, make_run_folder
+from cascade_runtime.agent.run_folder import CONFIG, held, make_run_folder
 from cascade_runtime.agent.shipping.settings import check_collector, deadline_s, token
+from cascade_runtime.agent.stopping import kill_ranks, note_stop
 from cascade_runtime.vocabulary.errors import BadUsage
 from cascade_runtime.vocabulary.identity import Actor
 
 _PR_SET_CHILD_SUBREAPER = 36
 _MAX_RESTARTS = 10
-
-
-class Outcome(msgspec.Struct, frozen=True):
-    """How a job ended: exit status by rank (None: never started), and whether it formed at all."""
-
-    formed: bool
-    finished: list[int]
-    """Ranks that left the job cleanly."""
-    statuses: dict[int, int]
-    exit_code: int
+STOPPED_AGENT_S = 1.0
+"""An agent that is stopped for so long is ended, to be started again from its journal."""
+TOLD_WAIT_S = 3.0
+"""Ranks that take longer than this to end are told of."""
 
 
 def make_config(
@@ -54,13 +53,21 @@ def make_config(
     env: dict[str, str] | None = None,
     zygote: Path | None = None,
     collector: str | None = None,
+    respawn: int = 0,
+    respawn_delay_s: float = 1.0,
 ) -> JobConfig:
     """A validated config, with the trace folder made.
 
     Raises:
         BadUsage: fewer than two ranks, more hosts than ranks, no such script, a trace folder in
-            use, a collector's address that is none.
+            use, a collector's address that is none, a negative number of new starts.
     """
+    if respawn < 0:
+        raise BadUsage(
+            f"a rank cannot be started again {respawn} times",
+            where="--respawn",
+            hint="give 0 or more",
+        )
     if num_ranks < 2:
         raise BadUsage(
             f"a job with -n {num_ranks} has nobody to be consistent with",
@@ -100,17 +107,13 @@ def make_config(
         run_dir=run_dir,
         host=os.environ.get("CASCADE_HOST_NAME") or socket.gethostname(),
         command=[str(script.resolve()), *command[1:]],
-        master_port=_free_port(),
+        master_port=0,  # the launcher reserves one
         env=env or {},
         zygote=str(zygote) if zygote else None,
         collector=collector,
+        respawn=respawn,
+        respawn_delay_s=respawn_delay_s,
     )
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Launcher:
@@ -125,20 +128,22 @@ class Launcher:
         self._stopping = False
         self._stopped_by = 0
         self._given_up = False
+        self._over = threading.Event()
         self.agent_pids: dict[int, int] = {}
 
     def run(self) -> Outcome:
         """Start, watch, restart, reap; returns when every agent has ended."""
-        with held(Path(self.config.run_dir)):
+        with held(Path(self.config.run_dir)), reserved_port() as port:
+            self.config = msgspec.structs.replace(self.config, master_port=port)
             return self._run()
 
     def _run(self) -> Outcome:
         save_config(self.config, self._path)
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-        previous = {
-            number: signal.signal(number, self._on_signal)
-            for number in (signal.SIGINT, signal.SIGTERM)
-        }
+        numbers = [signal.SIGINT, signal.SIGTERM]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup ignores it
+            numbers.append(signal.SIGHUP)
+        previous = {number: signal.signal(number, self._on_signal) for number in numbers}
         try:
             for index in range(self.config.num_hosts):
                 if not self._stopping:
@@ -146,6 +151,7 @@ class Launcher:
             while len(self._done) < self.config.num_hosts:
                 self._reap()
         finally:
+            self._over.set()
             for number, handler in previous.items():
                 signal.signal(number, handler)
             _prctl(_PR_SET_CHILD_SUBREAPER, 0)
@@ -163,13 +169,18 @@ class Launcher:
         self._agents[index] = child
         self.agent_pids[index] = child.pid
         (Path(self.config.run_dir) / f"agent-{index}.pid").write_text(str(child.pid))
+        if self._stopping:  # the signal came while this agent was started
+            _kill(child, signal.SIGTERM)
 
     def _reap(self) -> None:
         """Wait for any child: an agent, or a rank that was left to us."""
         try:
-            pid, status = os.waitpid(-1, 0)
+            pid, status = os.waitpid(-1, os.WUNTRACED)
         except ChildProcessError:
             self._done.update(range(self.config.num_hosts))
+            return
+        if os.WIFSTOPPED(status):
+            self._on_stopped(pid)
             return
         code = os.waitstatus_to_exitcode(status)
         for index, child in self._agents.items():
@@ -182,6 +193,8 @@ class Launcher:
     def _on_agent_end(self, index: int, code: int) -> None:
         if code == 0 or self._stopping:
             self._done.add(index)
+            if code != 0:  # it ended before it could end its ranks
+                kill_ranks(self.config, [index])
             return
         if self._starts[index] > _MAX_RESTARTS:
             self._give_up(index, code)
@@ -192,6 +205,26 @@ class Launcher:
         )
         self._start(index)
 
+    def _on_stopped(self, pid: int) -> None:
+        """A child was stopped (SIGSTOP). An agent that stays so holds up every walk of the job."""
+        for index, child in self._agents.items():
+            if child.pid == pid:
+                patience = threading.Timer(STOPPED_AGENT_S, self._end_stopped, (index, child))
+                patience.daemon = True
+                patience.start()
+
+    def _end_stopped(self, index: int, child: subprocess.Popen[bytes]) -> None:
+        if self._agents[index] is not child or process_state(child.pid) != "T":
+            return  # it ended, or runs again
+        sys.stderr.write(
+            f"cascade: agent {index} was stopped (SIGSTOP) for {STOPPED_AGENT_S:.0f} s: "
+            "its ranks go on, and it is ended and started again\n"
+        )
+        # For its next incarnation, which can write a row of it.
+        with suppress(OSError):
+            self.config.stopped_path(index).write_text(f"{STOPPED_AGENT_S}")
+        _kill(child, signal.SIGKILL)
+
     def _give_up(self, index: int, code: int) -> None:
         """An agent that ends as often as it is started: its ranks would wait for it for ever."""
         self._done.add(index)
@@ -200,9 +233,7 @@ class Launcher:
             f"cascade: agent {index} ended {self._starts[index]} times (last with "
             f"{describe_status(code)}), so its ranks are stopped; its own output above says why\n"
         )
-        for _, pid in read_memory(self.config, index).spawned.values():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        kill_ranks(self.config, [index])
 
     def _note_orphan(self, pid: int, code: int) -> None:
         for index in range(self.config.num_hosts):
@@ -212,74 +243,35 @@ class Launcher:
                     return
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        """The first signal ends the job, a second one at once."""
         del frame
-        self._stopping, self._stopped_by = True, number
-        for child in self._agents.values():
-            if child.returncode is None:
-                os.kill(child.pid, number)
+        at_once = self._stopping
+        if not at_once:
+            self._stopping, self._stopped_by = True, number
+            with suppress(OSError):  # not through sys.stderr, which may be at a write just now
+                os.write(2, b"cascade: stopping ...\n")
+            note_stop(self.config, number)
+            self._tell_wait()
+        for child in list(self._agents.values()):
+            # An agent takes SIGTERM silently at any moment; the note says what its ranks shall get.
+            _kill(child, signal.SIGKILL if at_once else signal.SIGTERM)
+        if at_once:
+            kill_ranks(self.config, range(self.config.num_hosts))
+
+    def _tell_wait(self) -> None:
+        def tell() -> None:
+            if not self._over.is_set():
+                sys.stderr.write("cascade: waiting for the ranks to end (Ctrl-C: at once)\n")
+
+        patience = threading.Timer(TOLD_WAIT_S, tell)
+        patience.daemon = True
+        patience.start()
 
     def _outcome(self) -> Outcome:
-        finished: set[int] = set()
-        statuses: dict[int, int] = {}
-        formed = False
-        for index in range(self.config.num_hosts):
-            memory = read_memory(self.config, index)
-            formed = formed or bool(memory.views)
-            statuses.update({a.rank: status for a, status in memory.exited})
-            for view in memory.views:
-                if view.member_reason == "finished":
-                    finished.update(a.rank for a in view.departed)
-        code = _exit_code(finished, statuses)
-        if self._stopped_by and not finished:
-            code = 128 + self._stopped_by
-        if self._given_up:
-            code = code or 70
-        else:
+        outcome = outcome_of(self.config, self._stopped_by, given_up=self._given_up)
+        if not self._given_up:
             shutil.rmtree(self.config.run_dir, ignore_errors=True)
-        return Outcome(formed, sorted(finished), statuses, code)
-
-
-def _exit_code(finished: set[int], statuses: dict[int, int]) -> int:
-    """The script's: of the ranks that finished; when none did, of the first that failed."""
-    judged = [s for r, s in sorted(statuses.items()) if r in finished] or [
-        s for _, s in sorted(statuses.items())
-    ]
-    codes = [s for s in judged if s > 0]
-    if codes:  # before signals, which may be our own SIGTERM to the rest of a job that never formed
-        return codes[0]
-    signals = [s for s in judged if s < 0]
-    return 128 - signals[0] if signals else 0
-
-
-class Zygote:
-    """A zygote process for the life of this context; give ``path`` to ``make_config``."""
-
-    def __init__(self) -> None:
-        self.path = make_run_folder() / ZYGOTE
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def __enter__(self) -> Zygote:
-        """Start it and wait until it has imported torch."""
-        command = [sys.executable, "-m", "cascade_runtime.zygote", str(self.path)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        assert self._process.stdout is not None
-        if self._process.stdout.readline() != b"ready\n":
-            self.__exit__()
-            raise BadUsage(
-                f"torch could not be imported (exit code {self._process.returncode})",
-                where=sys.executable,
-                hint="install it with: pip install 'cascade-timelines[demo]'",
-            )
-        return self
-
-    def __exit__(self, *ignored: object) -> None:
-        """Stop it."""
-        if self._process is not None:
-            for pipe in (self._process.stdin, self._process.stdout):
-                if pipe is not None:
-                    pipe.close()
-            self._process.wait()
-            shutil.rmtree(self.path.parent, ignore_errors=True)
+        return outcome
 
 
 def read_memory(config: JobConfig, index: int) -> Memory:
@@ -293,6 +285,13 @@ def rank_pids(config: JobConfig) -> dict[Actor, int]:
     for index in range(config.num_hosts):
         pids.update(dict(read_memory(config, index).spawned.values()))
     return pids
+
+
+def _kill(child: subprocess.Popen[bytes], number: int) -> None:
+    """A signal; unlike Popen's own it reaps nobody, which is for the launcher's loop to do."""
+    if child.returncode is None:
+        with suppress(ProcessLookupError):
+            os.kill(child.pid, number)
 
 
 def _prctl(option: int, value: int) -> None:

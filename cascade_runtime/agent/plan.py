@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from cascade_runtime.agent.protocol import Facts, Trigger, View
+from cascade_runtime.agent.protocol import LOST, Facts, Level, Trigger, View
 from cascade_runtime.vocabulary.fault import FaultEvent
 from cascade_runtime.vocabulary.identity import Actor, Clock, Dot, EventRef
 from cascade_runtime.vocabulary.policy import Decision, Policy
@@ -20,11 +20,7 @@ def judged(trigger: Trigger, views: Iterable[View]) -> bool:
     for view in views:
         if any(ref in view.evidence for ref in trigger.evidence):
             return True
-        if (
-            view.member_reason == "failed"
-            and not view.evidence
-            and trigger.subject in view.departed
-        ):
+        if view.member_reason in LOST and not view.evidence and trigger.subject in view.departed:
             return True
     return False
 
@@ -34,6 +30,13 @@ class Drains(NamedTuple):
 
     step: int
     ranks: list[Actor]
+
+
+class Awaits(NamedTuple):
+    """All have halted at ``step``, which these newcomers are about to reach."""
+
+    step: int
+    newcomers: list[Actor]
 
 
 class Plan(NamedTuple):
@@ -51,13 +54,16 @@ def plan_next(
     open_debts: Iterable[Regime],
     policy: Policy,
     proposer: Actor,
-) -> Plan | Drains:
-    """The next view, or whom to drain first.
+    newcomers: Sequence[Level] = (),
+) -> Plan | Drains | Awaits:
+    """The next view, or whom to drain or wait for first.
 
     ``facts`` holds every member of ``current`` that answered, certified deaths among them; a member
     that is not in it did not answer in time and counts as lost. A death goes before a leaving, a
-    leaving before a change of regime. When nothing needs to change any more, the same view is given
-    again under the next epoch: members have halted and only a commit lets them go on.
+    leaving before a change of regime, that before a joining. ``newcomers`` stand in this epoch by the
+    log of a member; who is at the cut joins, who is a step behind is waited for. When nothing needs
+    to change any more, the same view is given again under the next epoch: members have halted and
+    only a commit lets them go on.
     """
     # Who said LEAVE and then ended has left; nobody died.
     dead = [
@@ -68,7 +74,7 @@ def plan_next(
         return _after_deaths(current, facts, triggers, policy, proposer, alive, dead)
     cut = max((facts[m].decided for m in alive), default=current.cut_step)
     late = [m for m in alive if facts[m].decided < cut]
-    if late and cut > current.cut_step:
+    if late and cut > current.cut_step and not any(facts[m].broken for m in late):
         return Drains(cut, late)
     # Whoever is late otherwise was to be rolled forward in this epoch and was not: nothing that it
     # could wait for is under way, so the next view rolls it forward.
@@ -99,7 +105,9 @@ def plan_next(
         return Plan(view, None, None)
     answered: list[EventRef] = []
     for trigger in triggers:
-        if trigger.fault is None:
+        # A member that answered and has ended since: the facts are older, and the death is judged by
+        # the view that removes it.
+        if trigger.fault is None or (trigger.certified and trigger.subject in alive):
             continue
         decision = policy.decide(current.regime, trigger.fault, debts)
         if not decision.changed and trigger.fault is FaultEvent.GPU_FAIL_STOP:
@@ -124,6 +132,12 @@ def plan_next(
                 in_flight=_in_flight(current, facts, cut),
             )
             return Plan(view, trigger, decision)
+    # Nobody joins over a member that is to be rolled forward: the cut is where all of them stand.
+    near = [n for n in newcomers if n.decided in (cut - 1, cut) and not (late or leaving)]
+    if coming := [n.actor for n in near if n.decided < cut]:
+        return Awaits(cut, coming)
+    if near:
+        return Plan(_join(current, facts, [n.actor for n in near], cut, proposer), None, None)
     same = View(
         epoch=current.epoch + 1,
         regime=current.regime,
@@ -163,11 +177,11 @@ def _after_deaths(
         members=alive,
         cohorts=[alive] if alive else [],
         fault=FaultEvent.GPU_FAIL_STOP if decision.changed else None,
-        reason=trigger.reason if trigger else f"{_ranks(dead)} died",
+        reason=trigger.reason if trigger else _how_lost(dead, facts),
         proposer=proposer,
         evidence=_evidence(trigger, triggers) if trigger else [],
         departed=dead,
-        member_reason="failed",
+        member_reason="stopped" if all(_stopped(m, facts) for m in dead) else "failed",
         cut_step=cut,
         source=_source(alive, facts, cut) if behind else None,
         behind=behind,
@@ -175,6 +189,33 @@ def _after_deaths(
         in_flight=_in_flight(current, facts, cut),
     )
     return Plan(view, trigger, decision)
+
+
+def _join(
+    current: View,
+    facts: Mapping[Actor, Facts],
+    newcomers: list[Actor],
+    cut: int,
+    proposer: Actor,
+) -> View:
+    members = sorted([*current.members, *newcomers])
+    in_flight = _in_flight(current, facts, cut)
+    came = "came back" if all(a.incarnation for a in newcomers) else "joined"
+    return View(
+        epoch=current.epoch + 1,
+        regime=current.regime,
+        from_regime=current.regime,
+        members=members,
+        cohorts=[members],
+        reason=f"{_ranks(newcomers)} {came}",
+        proposer=proposer,
+        joined=newcomers,
+        member_reason="joined",
+        cut_step=cut,
+        # Where the author changes, the open step is issued again under the new one's name.
+        voided=in_flight if min(members) != min(current.members) else [],
+        in_flight=in_flight,
+    )
 
 
 def _source(members: Iterable[Actor], facts: Mapping[Actor, Facts], cut: int) -> Actor | None:
@@ -215,12 +256,43 @@ def _in_flight(current: View, facts: Mapping[Actor, Facts], cut: int) -> list[Do
 
 
 def _voided(current: View, facts: Mapping[Actor, Facts], alive: list[Actor], cut: int) -> list[Dot]:
-    """Dots of dead authors whose step nobody decided: their gradients are gone with the author's view."""
+    """Dots whose step no survivor decided and whose name must not be used again.
+
+    Those of a dead author: their gradients are gone with the author's view. Those of a living one, if
+    somebody who was lost may have decided the step: what it applied is another update than the one
+    that the survivors will reduce without it.
+    """
     if not alive:
         return []
     frontier = _frontier_at(facts, cut)
-    gone = [a for a in _authors(current) if a in facts and facts[a].dead]
-    return [d for a in gone for d in _open_dots(a, facts[a], frontier)]
+    doubt = _in_doubt(current, facts, alive, cut)
+    return [
+        dot
+        for author in _authors(current)
+        if author in facts and (facts[author].dead or doubt)
+        for dot in _open_dots(author, facts[author], frontier)
+    ]
+
+
+def _in_doubt(current: View, facts: Mapping[Actor, Facts], alive: list[Actor], cut: int) -> bool:
+    """A lost member may have decided the step after the cut, and no survivor has."""
+    if any(told.dead and told.decided > cut for told in facts.values()):
+        return True
+    unknown = any(m not in facts for m in current.members)
+    return unknown and all(facts[m].launched_all and facts[m].decided == cut for m in alive)
+
+
+def _stopped(member: Actor, facts: Mapping[Actor, Facts]) -> bool:
+    return member in facts and facts[member].stopped
+
+
+def _how_lost(lost: list[Actor], facts: Mapping[Actor, Facts]) -> str:
+    """In the words of each: who died, who was stopped, whose host did not answer."""
+    stopped = [m for m in lost if _stopped(m, facts)]
+    silent = [m for m in lost if m not in facts]
+    died = [m for m in lost if m not in stopped and m not in silent]
+    said = [(died, "died"), (stopped, "stopped"), (silent, "did not answer")]
+    return ", ".join(f"{_ranks(who)} {what}" for who, what in said if who)
 
 
 def _ranks(actors: list[Actor]) -> str:

@@ -18,12 +18,14 @@ from cascade_runtime.vocabulary.identity import Actor
 def rank_environment(config: JobConfig, index: int, actor: Actor) -> dict[str, str]:
     """The variables of torchrun and ours, over the launcher's own environment."""
     local = config.ranks_of(index)
+    if actor.rank not in local:  # new ones count on
+        local += range(config.first_new_rank + index, actor.rank + 1, config.num_hosts)
     env = dict(os.environ) | config.env
     env.setdefault("OMP_NUM_THREADS", "1")
     env.update(
         RANK=str(actor.rank),
         LOCAL_RANK=str(local.index(actor.rank)),
-        WORLD_SIZE=str(config.num_ranks),
+        WORLD_SIZE=str(config.world_size_of(actor.rank)),
         LOCAL_WORLD_SIZE=str(len(local)),
         GROUP_RANK=str(index),
         MASTER_ADDR="127.0.0.1",
@@ -32,11 +34,18 @@ def rank_environment(config: JobConfig, index: int, actor: Actor) -> dict[str, s
         CASCADE_AGENT=str(index),
         CASCADE_INCARNATION=str(actor.incarnation),
     )
+    if config.comes_later(actor):
+        env["CASCADE_JOIN"] = "1"
     return env
 
 
 STATUS_PATIENCE_S = 0.05
 """How long to wait for the exit status of a process that is not our child, once it has ended."""
+
+WATCH_AGAIN_S = 0.05
+
+_GENERATIONS = 32
+"""Between a rank's process and the one in it that trains, at most."""
 
 
 class Spawner:
@@ -97,6 +106,9 @@ class RankProcess:
         except ProcessLookupError:
             loop.call_soon(self._ended, on_exit)
             return
+        except OSError:  # no descriptor is left just now
+            loop.call_later(WATCH_AGAIN_S, self.watch, on_exit)
+            return
         loop.add_reader(self._pidfd, self._ended, on_exit)
 
     def _ended(self, on_exit: Callable[[RankProcess], None]) -> None:
@@ -125,6 +137,19 @@ class RankProcess:
             os.kill(self.pid, number)
         except ProcessLookupError:
             return
+
+
+def runs_in(pid: int, root: int) -> bool:
+    """Whether process ``pid`` is ``root`` or was started by it (a script may start the one that trains)."""
+    for _ in range(_GENERATIONS):
+        if pid == root:
+            return True
+        try:
+            text = Path(f"/proc/{pid}/stat").read_bytes()
+            pid = int(text[text.rindex(b")") + 2 :].split()[1])
+        except (OSError, ValueError, IndexError):
+            return False
+    return False
 
 
 def describe_status(status: int) -> str:

@@ -1,12 +1,19 @@
-"""Why ranks ended early, told once a reason and not once a rank."""
+"""Why ranks ended early, told once a reason and not once a rank.
+
+Where only some ranks are refused the others go on, for hours perhaps, so a reason does not wait for the
+job's end: it is told soon, when the ranks that are refused for the same one have ended too.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import sys
 
 from cascade_runtime.agent.config import JobConfig
 from cascade_runtime.agent.rank_process import describe_status
 from cascade_runtime.vocabulary.identity import Actor
+
+TELL_AFTER_S = 1.0
 
 
 class Refusals:
@@ -15,6 +22,7 @@ class Refusals:
     def __init__(self, config: JobConfig) -> None:
         self._config = config
         self._ranks: dict[str, list[Actor]] = {}
+        self._told: set[str] = set()
 
     def note(self, actor: Actor) -> bool:
         """Take in the sentence that an ended rank left; False when it left none."""
@@ -23,6 +31,13 @@ class Refusals:
         except OSError:
             return False
         self._add(why, actor)
+        return True
+
+    def note_lost(self, actor: Actor) -> bool:
+        """As ``note``, of a rank that the job may go on without."""
+        if not self.note(actor):
+            return False
+        asyncio.get_running_loop().call_later(TELL_AFTER_S, self.tell)
         return True
 
     def note_early_end(self, actor: Actor, status: int) -> None:
@@ -40,8 +55,11 @@ class Refusals:
             told.append(actor)
 
     def tell(self) -> None:
-        """Print them."""
+        """Print those that were not told yet."""
         for why, actors in self._ranks.items():
+            if why in self._told:
+                continue
+            self._told.add(why)
             names = ", ".join(str(a) for a in sorted(actors))
             word = "rank" if len(actors) == 1 else "ranks"
             sys.stderr.write(f"cascade: {word} {names}: {why}\n")

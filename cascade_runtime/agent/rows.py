@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 
+import msgspec
+
 from cascade_runtime.agent.config import JobConfig
 from cascade_runtime.agent.control_log import control_comm_id
 from cascade_runtime.agent.protocol import Trigger, View
+from cascade_runtime.detectors._base import Verdict
+from cascade_runtime.detectors.nvml import GpuSample
 from cascade_runtime.recorder import Recorder
 from cascade_runtime.vocabulary.events import (
     Actors,
     Decisions,
+    Gpu,
     Groups,
     Health,
     Membership,
@@ -56,15 +61,59 @@ class AgentRows:
             subject=subject,
         )
 
-    def unreachable(self, subject: Actor, after_s: float) -> EventRef:
-        """The agent of the subject's host has been away for ``after_s`` seconds: suspected, not certified."""
+    def ended(self, subject: Actor, status: int) -> EventRef:
+        """A newcomer ended before it was a member: no fault of the job, and it acknowledges nothing."""
+        return self._health("pidfd", "dead", None, "exit status", float(status), subject=subject)
+
+    def verdict(self, verdict: Verdict) -> EventRef:
+        """What a detector found."""
+        return self._health(
+            verdict.detector,
+            verdict.signal,
+            None if verdict.cleared else verdict.fault,
+            verdict.unit,
+            verdict.value,
+            verdict.threshold,
+            verdict.subject,
+        )
+
+    def reading(self, verdict: Verdict) -> None:
+        """The same as a measured value: nothing begins with it."""
+        self.verdict(msgspec.structs.replace(verdict, fault=None))
+
+    def gpu(self, sample: GpuSample) -> None:
+        """One look at one GPU."""
+        self._recorder.row(
+            Gpu,
+            device_uuid=sample.device_uuid,
+            util_pct=sample.util_pct,
+            mem_util_pct=sample.mem_util_pct,
+            power_mw=sample.power_mw,
+            energy_mj=sample.energy_mj,
+            temp_c=None if sample.temp_c is None else float(sample.temp_c),
+            sm_clock_mhz=sample.sm_clock_mhz,
+            throttle=None if sample.throttle is None else ", ".join(sample.throttle),
+            ecc_uncorrected=sample.ecc_uncorrected,
+            xid=sample.xid,
+        )
+
+    def fenced(self, subject: Actor, stopped_s: float) -> EventRef:
+        """The subject is stopped and fenced: as good as dead for the job, so it is certified."""
+        return self._health("fence", "fenced", None, "s", stopped_s, subject=subject)
+
+    def agent_stopped(self, subject: Actor, stopped_s: float) -> EventRef:
+        """The launcher ended an earlier incarnation of this agent because it was stopped."""
+        return self._health("launcher", "stopped", None, "s", stopped_s, stopped_s, subject)
+
+    def unreachable(self, subject: Actor, after_s: float, patience_s: float) -> EventRef:
+        """The subject's host has been out of reach for ``after_s`` seconds: suspected, not certified."""
         return self._health(
             "agents",
             "unreachable",
             FaultEvent.GPU_FAIL_STOP,
             "s",
             after_s,
-            after_s,
+            patience_s,
             subject,
         )
 

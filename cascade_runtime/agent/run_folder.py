@@ -31,6 +31,14 @@ def make_run_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix=_PREFIX))
 
 
+def own_run_folders() -> Iterator[Path]:
+    """This user's folders of jobs that run, or were killed and not cleared away yet."""
+    for folder in sorted(Path(tempfile.gettempdir()).glob(f"{_PREFIX}*")):
+        with suppress(OSError):
+            if folder.lstat().st_uid == os.getuid() and (folder / CONFIG).exists():
+                yield folder
+
+
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
     """Keep the folder while this context lasts; several processes may.

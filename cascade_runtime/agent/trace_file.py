@@ -33,7 +33,7 @@ RECORDED_TABLES = [
 ]
 
 
-def trace_start(config: JobConfig, policy: Policy) -> TraceMeta:
+def trace_start(config: JobConfig, policy: Policy, with_gpus: bool = False) -> TraceMeta:
     """The trace.json of a run that begins now."""
     return TraceMeta(
         schema_version=SCHEMA_VERSION,
@@ -43,23 +43,23 @@ def trace_start(config: JobConfig, policy: Policy) -> TraceMeta:
         mode="observe" if config.mode == "observe" else "enforce",
         policy=policy.table(),
         created_ns=time.time_ns(),
-        recorded_tables=RECORDED_TABLES,
+        recorded_tables=[*RECORDED_TABLES, *(["gpu"] if with_gpus else [])],
         tool_versions=tool_versions(),
         story=config.story or None,
     )
 
 
-def write_trace_start(config: JobConfig, policy: Policy) -> None:
+def write_trace_start(config: JobConfig, policy: Policy, with_gpus: bool = False) -> None:
     """Write trace.json for a run that begins now."""
-    _write(Path(config.trace_dir), trace_start(config, policy))
+    _write(Path(config.trace_dir), trace_start(config, policy, with_gpus))
 
 
-def write_trace_end(config: JobConfig, ended_ns: int) -> None:
-    """Mark a clean end."""
+def write_trace_end(config: JobConfig, ended_ns: int, *, clean: bool = True) -> None:
+    """Mark the end: a clean one, or that somebody ended the job early."""
     path = Path(config.trace_dir) / "trace.json"
     meta = parse_trace_meta(path.read_bytes(), str(path))
     meta.ended_ns = ended_ns
-    meta.clean_end = True
+    meta.clean_end = clean
     _write(Path(config.trace_dir), meta)
 
 

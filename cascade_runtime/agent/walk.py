@@ -9,10 +9,8 @@ of the current view (a certified death counts as that member's). Inputs are meth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
 
-from cascade_runtime.agent.plan import Drains, Plan
 from cascade_runtime.agent.protocol import (
     Accepted,
     Answer,
@@ -27,68 +25,18 @@ from cascade_runtime.agent.protocol import (
     Rejected,
     View,
 )
+from cascade_runtime.agent.walk_effects import (
+    AskLocal,
+    DrainLocal,
+    HaltLocal,
+    Installed,
+    Persist,
+)
+from cascade_runtime.agent.walk_proposer import Planner, Proposer
 from cascade_runtime.vocabulary.identity import Actor
 
-NO_BALLOT = Ballot(0, -1)
 
-
-class Send(NamedTuple):
-    """Send ``message`` to agent ``to`` (never to itself)."""
-
-    to: int
-    message: Message
-
-
-class HaltLocal(NamedTuple):
-    """Halt these local members; tell their facts with ``on_facts``, and ``ask`` with them."""
-
-    graceful: bool
-    ranks: list[Actor]
-    ask: int = 0
-
-
-class DrainLocal(NamedTuple):
-    """Let these local members finish ``step``, then they answer again."""
-
-    step: int
-    ranks: list[Actor]
-    ask: int = 0
-
-
-class AskLocal(NamedTuple):
-    """Ask these local members to acknowledge; tell with ``on_ack``."""
-
-    view: View
-    ballot: Ballot
-    ranks: list[Actor]
-
-
-class Installed(NamedTuple):
-    """A view was committed; local ranks must be told, in this order."""
-
-    view: View
-
-
-class ProposedNow(NamedTuple):
-    """This agent proposes ``plan`` (None: it adopts a view that another had got accepted)."""
-
-    view: View
-    plan: Plan | None
-
-
-class Persist(NamedTuple):
-    """Write to the journal before any later effect is performed."""
-
-    what: str
-    value: object
-
-
-Effect = Send | HaltLocal | DrainLocal | AskLocal | Installed | ProposedNow | Persist
-
-Planner = Callable[[View, dict[Actor, Facts]], Plan | Drains]
-
-
-class Walker:
+class Walker(Proposer):
     """One agent's part in every walk of the job.
 
     Args:
@@ -101,18 +49,7 @@ class Walker:
     def __init__(
         self, index: int, num_agents: int, host_of: Callable[[Actor], int], planner: Planner
     ) -> None:
-        self.index = index
-        self.num_agents = num_agents
-        self.log: list[View] = []
-        self.promised = NO_BALLOT
-        self.accepted: tuple[Ballot, View] | None = None
-        self.halted: dict[Actor, Facts] = {}
-        """Facts of the local members that stand still."""
-        self.dead: dict[Actor, Facts] = {}
-        """Local members certified dead."""
-        self._host_of = host_of
-        self._planner = planner
-        self._effects: list[Effect] = []
+        super().__init__(index, num_agents, host_of, planner)
         self._query: Query | None = None
         self._query_from = -1
         self._acks: set[Actor] = set()
@@ -122,27 +59,9 @@ class Walker:
         self._last_ask = 0
         self._first_ask = 0
         self._drain_asks: dict[Actor, int] = {}
-        # As coordinator:
-        self._ballot: Ballot | None = None
-        self._graceful = True
-        self._answers: dict[int, Answer] = {}
-        self._proposal: View | None = None
-        self._accepts: dict[int, set[Actor]] = {}
-        self._suspects: frozenset[int] = frozenset()
-        self._drained = False
         self._interrupted = False
 
     # ---- reading ---------------------------------------------------------------------------------
-
-    @property
-    def epoch(self) -> int:
-        """Of the newest committed view; -1 before the first."""
-        return len(self.log) - 1
-
-    @property
-    def view(self) -> View:
-        """The newest committed view."""
-        return self.log[-1]
 
     @property
     def walking(self) -> bool:
@@ -151,28 +70,11 @@ class Walker:
         return bool(under_way or self._interrupted)
 
     @property
-    def coordinating(self) -> bool:
-        """This agent drives the current ballot."""
-        return self._ballot is not None
-
-    @property
-    def graceful(self) -> bool:
-        """The ballot that this agent drives was begun without a death."""
-        return self._graceful
-
-    @property
-    def proposing(self) -> bool:
-        """Phase 2 has begun: the proposal can no longer change."""
-        return self._proposal is not None
-
-    def take(self) -> list[Effect]:
-        """The effects since the last call, in order."""
-        effects, self._effects = self._effects, []
-        return effects
-
-    def local_members(self) -> list[Actor]:
-        """Members of the current view on this host."""
-        return [m for m in self.view.members if self._host_of(m) == self.index]
+    def not_halted(self) -> list[Actor]:
+        """Local members that were asked to halt and have not answered."""
+        if self._query is None:
+            return []
+        return [m for m in self.local_members() if m not in self.halted and m not in self.dead]
 
     # ---- starting --------------------------------------------------------------------------------
 
@@ -199,41 +101,6 @@ class Walker:
         """Epoch 0, the same on every agent by construction, needs no ballot."""
         if not self.log:
             self._install(view)
-
-    def coordinate(self, graceful: bool) -> None:
-        """Begin a ballot for the next epoch, above any seen (not after the last view: nobody votes)."""
-        if not self.view.members:
-            return
-        highest = max(self.promised, self._ballot or NO_BALLOT)
-        self._begin(Ballot(highest.number + 1, self.index), graceful)
-
-    def _begin(self, ballot: Ballot, graceful: bool) -> None:
-        self._ballot = ballot
-        self._graceful = graceful
-        self._answers.clear()
-        self._accepts.clear()
-        self._proposal = None
-        self._drained = False
-        self._broadcast(Query(ballot, self.epoch + 1, graceful))
-
-    def retry(self) -> None:
-        """Say again what has not been answered (messages are idempotent)."""
-        if self._ballot is None:
-            return
-        if self._proposal is not None:
-            message: Message = Propose(self._ballot, self._proposal)
-            waiting = [i for i in self._voters() if i not in self._accepts]
-        else:
-            message = Query(self._ballot, self.epoch + 1, self._graceful)
-            waiting = [i for i in self._voters() if i not in self._answers]
-        for index in waiting:
-            self._send(index, message)
-
-    def suspect(self, agents: frozenset[int]) -> None:
-        """Agents not to wait for; a majority of the current view is needed all the same."""
-        self._suspects = agents
-        self._try_propose()
-        self._try_commit()
 
     # ---- local members ---------------------------------------------------------------------------
 
@@ -322,58 +189,6 @@ class Walker:
             answer = Answer(self._query.ballot, self._query.epoch, self.accepted, known)
             self._send(self._query_from, answer)
 
-    def _on_answer(self, sender: int, answer: Answer) -> None:
-        if answer.ballot != self._ballot or self._proposal is not None:
-            return
-        if answer.epoch != self.epoch + 1:
-            return
-        self._answers[sender] = answer
-        self._try_propose()
-
-    def _on_rejected(self, message: Rejected) -> None:
-        if message.ballot == self._ballot and message.epoch == self.epoch + 1:
-            self._begin(Ballot(message.promised.number + 1, self.index), self._graceful)
-
-    def _try_propose(self) -> None:
-        if self._ballot is None or self._proposal is not None:
-            return
-        if any(i not in self._answers for i in self._voters()):
-            return
-        facts = {a: f for answer in self._answers.values() for a, f in answer.facts}
-        if not self._majority(facts.keys()):
-            return
-        accepted = [a.accepted for a in self._answers.values() if a.accepted is not None]
-        if accepted:
-            # Some agent accepted a view before: it may be committed somewhere, so it is the one.
-            view = max(accepted, key=lambda pair: pair[0])[1]
-            self._propose(view, None)
-            return
-        if self._drained and any(m not in facts or facts[m].dead for m in self.view.members):
-            # Members that were let go may have moved since they answered: ask all of them again.
-            self._begin(Ballot(self._ballot.number + 1, self.index), graceful=False)
-            return
-        plan = self._planner(self.view, facts)
-        match plan:
-            case Drains():
-                self._drain(plan)
-            case Plan():
-                self._propose(plan.view, plan)
-
-    def _propose(self, view: View, plan: Plan | None) -> None:
-        assert self._ballot is not None
-        self._proposal = view
-        self._accepts.clear()
-        self._effects.append(ProposedNow(view, plan))
-        self._broadcast(Propose(self._ballot, view))
-
-    def _drain(self, drains: Drains) -> None:
-        assert self._ballot is not None
-        self._drained = True
-        for index in sorted({self._host_of(r) for r in drains.ranks}):
-            ranks = [r for r in drains.ranks if self._host_of(r) == index]
-            self._answers.pop(index, None)
-            self._send(index, DrainRanks(self._ballot, self.epoch + 1, drains.step, ranks))
-
     def _on_drain(self, sender: int, message: DrainRanks) -> None:
         if not self._current(sender, message.epoch) or message.ballot != self.promised:
             return
@@ -406,7 +221,7 @@ class Walker:
         self._query_from = sender
         if not self._asked:
             self._asked = True
-            ranks = [m for m in self.local_members() if m not in self.dead]
+            ranks = [m for m in self._local_of(message.view) if m not in self.dead]
             if ranks:
                 self._effects.append(AskLocal(message.view, message.ballot, ranks))
         self._try_accept()
@@ -414,41 +229,17 @@ class Walker:
     def _try_accept(self) -> None:
         if self.accepted is None or not self._asked:
             return
-        members = self.local_members()
+        ballot, view = self.accepted
+        members = self._local_of(view)
         if all(m in self._acks or m in self.dead for m in members):
-            ballot, view = self.accepted
             self._send(ballot.agent, Accepted(ballot, view.epoch, members))
-
-    def _on_accepted(self, sender: int, message: Accepted) -> None:
-        if message.ballot != self._ballot or message.epoch != self.epoch + 1:
-            return
-        self._accepts[sender] = set(message.ranks)
-        self._try_commit()
-
-    def _try_commit(self) -> None:
-        if self._proposal is None:
-            return
-        if any(i not in self._accepts for i in self._voters()):
-            return
-        acked = {a for ranks in self._accepts.values() for a in ranks}
-        if not self._majority(acked):
-            return
-        view = self._proposal
-        for index in range(self.num_agents):
-            if index != self.index:
-                self._send(index, History([view]))
-        self._install(view)
 
     # ---- helpers ---------------------------------------------------------------------------------
 
-    def _voters(self) -> list[int]:
-        """Agents that host a member of the current view and are not suspect."""
-        hosts = {self._host_of(m) for m in self.view.members}
-        return sorted(hosts - self._suspects)
-
-    def _majority(self, actors: Collection[Actor]) -> bool:
-        members = self.view.members
-        return 2 * sum(1 for m in members if m in actors) > len(members)
+    def _local_of(self, proposal: View) -> list[Actor]:
+        """Who must acknowledge here: members of the current view, and who joins by this one."""
+        joining = [m for m in proposal.joined if self._host_of(m) == self.index]
+        return [*self.local_members(), *joining]
 
     def _current(self, sender: int, epoch: int) -> bool:
         """True when ``epoch`` is the next one here; else teach the sender, or ask to be taught."""
@@ -469,8 +260,7 @@ class Walker:
             self.promised = ballot
             self._effects.append(Persist("promised", ballot))
             if self._ballot is not None and ballot != self._ballot:
-                self._ballot = None  # somebody else drives now
-                self._proposal = None
+                self._end_ballot()
 
     def _install(self, view: View) -> None:
         if view.epoch != len(self.log):
@@ -484,22 +274,8 @@ class Walker:
         self._drain_asks.clear()
         self._interrupted = False
         self._query = None
-        self._ballot = None
-        self._proposal = None
+        self._end_ballot()
         self._answers.clear()
         self._accepts.clear()
         self._effects.append(Persist("committed", view))
         self._effects.append(Installed(view))
-
-    def _broadcast(self, message: Message) -> None:
-        # Itself first: its own promise is in the journal before anybody else hears the ballot.
-        self._send(self.index, message)
-        for index in self._voters():
-            if index != self.index:
-                self._send(index, message)
-
-    def _send(self, to: int, message: Message) -> None:
-        if to == self.index:
-            self.on_message(to, message)
-        else:
-            self._effects.append(Send(to, message))

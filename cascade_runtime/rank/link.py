@@ -25,13 +25,17 @@ from cascade_runtime.agent.protocol import (
     pack_frame,
     unpack_frame,
 )
+from cascade_runtime.vocabulary.errors import CascadeError
 from cascade_runtime.vocabulary.identity import Actor
 
 _REDIAL_S = 0.05
+_SEND_PATIENCE_S = 1.0
 
 
-class AgentLost(RuntimeError):
+class AgentLost(CascadeError):
     """The agent has been away for longer than a job can wait."""
+
+    exit_code = 75
 
 
 class AgentLink:
@@ -57,6 +61,10 @@ class AgentLink:
         self.agent: Actor | None = None
         self.inbox: deque[Message] = deque()
         self._met = False
+        self.on_pump: Callable[[], None] | None = None
+        """Called wherever the rank looks at its agent."""
+        self.on_wait: Callable[[], None] | None = None
+        """Called about once a second while the rank waits for a message."""
         self.on_return: Callable[[], None] | None = None
         """Called when the agent is back after it was away."""
         self.epoch = -1
@@ -73,7 +81,8 @@ class AgentLink:
         if self._socket is None or self.agent is None:  # until it says hello nobody knows who it is
             return
         try:
-            self._socket.setblocking(True)
+            # An agent that is stopped reads nothing: it is as good as away before it can stop us too.
+            self._socket.settimeout(_SEND_PATIENCE_S)
             self._socket.sendall(self._control.outgoing(self.agent, message))
         except OSError:
             self._drop()
@@ -82,6 +91,8 @@ class AgentLink:
 
     def pump(self) -> None:
         """Move what has arrived into the inbox, without waiting; dial when there is no connection."""
+        if self.on_pump is not None:
+            self.on_pump()
         if self._socket is None and not self._dial():
             return
         while self._socket is not None:  # a frame that is none of ours ends the connection
@@ -110,11 +121,17 @@ class AgentLink:
             self.pump()
             if self.inbox:
                 return self.inbox.popleft()
+            if self.on_wait is not None:
+                self.on_wait()
             now = time.monotonic()
             if self._socket is not None:
                 away_since = now
             elif now - away_since > self._patience_s:
-                raise AgentLost(f"no agent at {self._path} for {self._patience_s:.0f} s")
+                raise AgentLost(
+                    f"its host agent has been away for {self._patience_s:.0f} s, so it cannot go on",
+                    where=f"rank {self._actor}",
+                    hint="the launcher's output says why the agent was not started again",
+                )
             if end is not None and now >= end:
                 return None
             wait = 1.0 if self._socket is not None else _REDIAL_S
@@ -133,7 +150,10 @@ class AgentLink:
         if now < self._next_dial:
             return False
         self._next_dial = now + _REDIAL_S
-        dialled = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            dialled = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        except OSError:  # no descriptor is left just now
+            return False
         try:
             dialled.connect(str(self._path))
             dialled.sendall(pack_frame(Hello(self._actor, os.getpid(), self.epoch)))

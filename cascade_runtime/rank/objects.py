@@ -36,6 +36,9 @@ class ModelObjects:
         with_buffers: bool = True,
     ) -> None:
         self._params = list(module.named_parameters())
+        self._holders = [
+            (f"{prefix}.".lstrip("."), m._buffers) for prefix, m in module.named_modules()
+        ]
         self._buffers = list(module.named_buffers()) if with_buffers else []
         self._optimizer = optimizer
         self._pieces = list(_cut((p for _, p in self._params), piece_bytes))
@@ -48,9 +51,26 @@ class ModelObjects:
         """Objects that a forward pass reads."""
 
     @property
+    def parameters(self) -> list[torch.nn.Parameter]:
+        """The module's parameters, in registration order."""
+        return [p for _, p in self._params]
+
+    @property
     def buffers(self) -> list[torch.Tensor]:
         """The module's buffers, in registration order."""
         return [b for _, b in self._buffers]
+
+    def look_up_buffers(self) -> None:
+        """After a forward, in which a module may have put other tensors in their place."""
+        if not self._buffers:
+            return
+        # As named_buffers gives them, without its walk through all modules in each step.
+        found: dict[int, tuple[str, torch.Tensor]] = {}
+        for prefix, held in self._holders:
+            for name, buffer in held.items():
+                if buffer is not None and id(buffer) not in found:
+                    found[id(buffer)] = (prefix + name, buffer)
+        self._buffers = list(found.values())
 
     def identity(self) -> str:
         """Hash of names, shapes and dtypes; equal on members that hold the same objects."""
@@ -105,6 +125,24 @@ def _cut(
             first = last
     if piece:
         yield piece
+
+
+def pack(tensors: Iterable[torch.Tensor]) -> torch.Tensor:
+    """The bytes of all ``tensors``, one after the other, as one uint8 tensor."""
+    return torch.cat([t.detach().reshape(-1).view(torch.uint8) for t in tensors])
+
+
+def unpack(packed: torch.Tensor, tensors: Iterable[torch.Tensor]) -> None:
+    """Write what ``pack`` packed back into tensors of the same sizes."""
+    first = 0
+    with torch.no_grad():
+        for tensor in tensors:
+            last = first + tensor.numel() * tensor.element_size()
+            piece = packed[first:last]
+            if piece.storage_offset() % tensor.element_size():
+                piece = piece.clone()  # a view of another dtype must begin at one of its elements
+            tensor.copy_(piece.view(tensor.dtype).reshape(tensor.shape))
+            first = last
 
 
 def raw_bytes(tensor: torch.Tensor) -> memoryview:

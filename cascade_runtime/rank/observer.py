@@ -41,11 +41,11 @@ class StepObserver:
         self._entered: list[tuple[int, list[int]]] = []
 
     def hook(self, state: object, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
-        """DDP's default reduction (divide, all_reduce), with a row at entry."""
+        """DDP's default reduction (its share, all_reduce), with a row at entry."""
         del state
         buffer = bucket.buffer()
         seq = self._before(bucket, buffer)
-        buffer.div_(self._size)
+        buffer.mul_(1.0 / self._size)  # as DDP does it without a hook: the same bytes
         work: Any = dist.all_reduce(buffer, group=self._pg, async_op=True)
         future: torch.futures.Future[torch.Tensor] = work.get_future()
         done: list[int] = []
@@ -68,6 +68,7 @@ class StepObserver:
             self.member.issue()
             self._step_decided = True
             self.member.tell_progress(WAITING)
+            self.member.steps.entered_ns = time.monotonic_ns()
         self._cseq += 1
         return self._recorder.entered(
             self._comm_id,
@@ -92,15 +93,19 @@ class StepObserver:
         if not self._step_decided:
             return
         self._step_decided = self._in_step = False
-        self._tell_completions()
+        done_ns = self._tell_completions()
         self.member.decide()
-        self.member.end_step()
+        self.member.end_step(done_ns)
 
-    def _tell_completions(self) -> None:
+    def _tell_completions(self) -> int:
+        """Rows of what has completed; when (monotonic) the last of it was, 0 while one is under way."""
+        whole = all(done for _, done in self._entered)
+        done_ns = max((done[0] for _, done in self._entered if done), default=0)
         for seq, done in self._entered:
             if done and seq >= 0:
                 self._recorder.done(seq, done[0])
         self._entered = []
+        return done_ns if whole else 0
 
     @guarded()
     def enter_first_view(self) -> None:

@@ -1,80 +1,35 @@
 """The comm hook: one reduction a step over the view, held until its last bucket, never blocking.
 
-A scratch copy of each bucket is reduced (DDP's own buffer keeps the local gradient, so the step can be
-reduced again on another view), and the scratch itself resolves the bucket's future: no copy back. The
-step's futures are held until its last bucket, because DDP copies a resolved bucket out at once and a
-later failure would fork the replicas. Scratch sets alternate by step, so that the buckets of the last
-decided step are kept for members that are one step behind (12 % of random kills leave some).
+A scratch copy of each bucket is reduced (open_step.py), and the scratch itself resolves the bucket's
+future: no copy back. The step's futures are held until its last bucket, because DDP copies a resolved
+bucket out at once and a later failure would fork the replicas.
 """
 
 # No `from __future__ import annotations` here: DDP checks the hook's annotations as objects.
 
-import contextlib
-import os
 import time
-from typing import Any
 
 import torch
-import torch.distributed as dist
-import xxhash
 from torch.distributed import GradBucket  # type: ignore[attr-defined]  # absent from the stubs
 
-from cascade_runtime.agent.protocol import (
-    Commit,
-    Drain,
-    Halt,
-    Halted,
-    Leave,
-    Message,
-    Proposed,
-    Put,
-    Settle,
-    Stuck,
-)
-from cascade_runtime.progress import BACKWARD, FORWARD, HALTED, LEAVING, WAITING
-from cascade_runtime.rank.groups import (
-    OPERATION_TIMEOUT,
-    Group,
-    GroupFactory,
-    Superseded,
-    ask,
-    bury,
-)
-from cascade_runtime.rank.link import AgentLink, wait_readable
+from cascade_runtime.agent.protocol import View
+from cascade_runtime.progress import BACKWARD, FORWARD, WAITING
+from cascade_runtime.rank.bucket_map import Layout
+from cascade_runtime.rank.collectives import Collectives
+from cascade_runtime.rank.feed import Feeds
+from cascade_runtime.rank.groups import GroupFactory
+from cascade_runtime.rank.layouts import Layouts
+from cascade_runtime.rank.link import AgentLink
 from cascade_runtime.rank.member import Member
-from cascade_runtime.rank.objects import raw_bytes
+from cascade_runtime.rank.objects import pack, unpack
+from cascade_runtime.rank.open_step import OpenStep
+from cascade_runtime.rank.part import Offsets, Part
+from cascade_runtime.rank.told_buckets import ToldBuckets
+from cascade_runtime.rank.used import UsedParameters
+from cascade_runtime.rank.wait_rows import WaitRows
+from cascade_runtime.rank.waiting import Waiting
+from cascade_runtime.rank.walking import Walking
 from cascade_runtime.recorder import Recorder
-from cascade_runtime.vocabulary.errors import CascadeError, NotSupported
-from cascade_runtime.vocabulary.regime import Regime
-
-DIGEST_EVERY = 64
-"""One collective in so many carries a digest of its result."""
-
-STUCK_AFTER_S = 2.0
-"""A collective that failed although nobody died: ask for a new epoch after this."""
-
-BROKEN_PATIENCE_S = 60.0
-
-
-class Part:
-    """One bucket (or the buffers) of the open step, and its collective on the newest group."""
-
-    def __init__(self, label: str, local: torch.Tensor, scratch: torch.Tensor, op: str) -> None:
-        self.label = label
-        self.local = local
-        self.scratch = scratch
-        self.op = op
-        self.future: torch.futures.Future[torch.Tensor] = torch.futures.Future()
-        self.work: Any = None
-        self.entered_seq = -1
-        self.cseq = -1
-        self.complete_ns = 0
-        self.failed: str | None = None
-
-    @property
-    def done(self) -> bool:
-        """The collective completed here."""
-        return self.complete_ns > 0 and self.failed is None
 
 
 class StepReducer:
@@ -88,21 +43,42 @@ class StepReducer:
         factory: GroupFactory,
     ) -> None:
         self.member = member
-        self._link = link
-        self._recorder = recorder
-        self._factory = factory
-        self._group: Group | None = None
-        self._parts: list[Part] = []
-        self._kept: list[Part] = []
-        self._pools: list[dict[str, torch.Tensor]] = [{}, {}]
-        self._step_decided = False
-        self._in_step = False
-        self._all_buckets = False
-        self._layout: str | None = None
-        self._wakeup = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self.left = False
-        self._ask = 0
-        link.on_return = member.tell_again
+        self._step = OpenStep(member)
+        self._collectives = Collectives(member, recorder, factory, self._step)
+        self._layouts = Layouts(member, link, member.objects.parameters)
+        rows = WaitRows(member.actor, recorder)
+        self._waiting = Waiting(member, link, self._layouts, self._collectives.wakeup, rows)
+        self._walking = Walking(
+            member, link, self._step, self._collectives, self._layouts, self._waiting
+        )
+        self.used: UsedParameters | None = None
+        """Set where ranks may use different parameters."""
+        self.unreduced = False
+        """A backward under ``no_sync`` since the last decided step."""
+        self.params: dict[str, torch.Tensor] = {}
+        """The model's parameters by name; the session sets them."""
+        self.param_names: dict[int, str] = {}
+        """Their names by ``id``."""
+        self._told: ToldBuckets | None = None
+        """A newcomer's, while its own buckets may differ from the members'."""
+        self._cut_is_fresh = True
+        """DDP has just been built: it orders its buckets anew after the next step."""
+        link.on_return = self.tell_again
+        link.on_wait = rows.look
+
+    def tell_again(self) -> None:
+        """The agent is back after it was away: what it may have missed."""
+        self.member.tell_again()
+        self._waiting.tell_again()
+
+    @property
+    def feeds(self) -> Feeds | None:
+        """Where newcomers are served from; None: nobody is."""
+        return self._waiting.feeds
+
+    @feeds.setter
+    def feeds(self, feeds: Feeds) -> None:
+        self._waiting.feeds = feeds
 
     # ---- the hook --------------------------------------------------------------------------------
 
@@ -111,389 +87,200 @@ class StepReducer:
         del state
         if bucket.index() == 0:
             self._begin_backward()
-        self.serve_pending()
+        self._walking.serve_pending()
         last = bucket.is_last()
+        if self._told is not None:
+            return self._hook_as_told(bucket, self._told)
         part = self._bucket_part(bucket)
-        self._parts.append(part)
-        self._all_buckets = last
-        if last:
-            if self.member.objects.buffers:
-                self._parts.append(self._buffers_part())
-            self.member.issue()
-            self.member.tell_progress(WAITING)
-        for open_part in self._parts:
-            if open_part.work is None:
-                self._launch(open_part)
-        if last:
-            self._verify_layout(bucket)
-            self._complete_step()
+        self._add(part)
+        self._launch_buckets(last)
         return part.future
 
-    def begin_forward(self) -> None:
-        """The first forward of a step: serve what the agent asks, then the step's first rows."""
-        if self._step_decided:  # the optimizer skipped its step
-            self.end_step()
-        self.serve_pending()
-        self._hold_in_eventual()
-        if not self._in_step:
-            self._in_step = True
-            self.member.begin_step()
-            self.member.tell_progress(FORWARD)
-
-    def end_step(self) -> None:
-        """After the optimizer's step."""
-        if self._step_decided:
-            self._step_decided = False
-            self._in_step = False
-            self.member.end_step()
-            self.serve_pending()
-            self._hold_in_eventual()
-
-    def _hold_in_eventual(self) -> None:
-        """Nothing is relaxed that could not be repaid: members hold until RECOVERY_DETECTED."""
-        if self.member.view.regime is Regime.EVENTUAL and not self.left:
-            self.member.reconcile()
-            self._walk(self._link.receive())
-
     def _begin_backward(self) -> None:
-        self._parts = []
-        self._step_decided = self._all_buckets = False
-        if not self._in_step:  # a backward without a forward of the wrapped module
+        self._step.begin_backward()
+        if self._told is not None:
+            self._told.begin()
+        if not self._step.has_begun:  # a backward without a forward of the wrapped module
             self.begin_forward()
         self.member.tell_progress(BACKWARD)
+
+    def _add(self, part: Part) -> None:
+        step = self._step
+        if not self._layouts.expects(len(step.parts), part):
+            step.is_held = True
+        step.parts.append(part)
+
+    def _launch_buckets(self, last: bool) -> None:
+        """Launch what is not under way yet; with the last bucket, complete the step."""
+        step = self._step
+        step.has_all = last
+        if last:
+            self._add_rest()
+            self.member.issue()
+            self.member.tell_progress(WAITING)
+            self.member.steps.entered_ns = time.monotonic_ns()
+            self._complete_step()
+        elif not step.is_held:
+            self._collectives.launch_open()
 
     def _bucket_part(self, bucket: GradBucket) -> Part:
         local = bucket.buffer()
         label = f"bucket/{bucket.index()}"
-        return Part(label, local, self._scratch(label, local), "all_reduce")
+        of: Offsets = ()
+        if self.used is not None:
+            first = local.storage_offset()
+            offsets = [int(g.storage_offset() - first) for g in bucket.gradients()]
+            of = list(zip(bucket.parameters(), offsets, strict=True))
+        scratch = self._step.scratch(label, local)
+        return Part(label, local, scratch, "all_reduce", bucket.parameters, of)
 
-    def _buffers_part(self) -> Part:
-        packed = torch.cat([b.detach().reshape(-1).view(torch.uint8) for b in self._buffers()])
-        return Part("buffers", packed, self._scratch("buffers", packed), "broadcast")
+    def _add_rest(self) -> None:
+        """What a step reduces besides gradients."""
+        self.member.objects.look_up_buffers()
+        if buffers := self._buffers():
+            packed = pack(buffers)
+            scratch = self._step.scratch("buffers", packed)
+            self._step.parts.append(Part("buffers", packed, scratch, "broadcast"))
+        if self.used is not None:
+            marks = self.used.marks.clone()
+            scratch = self._step.scratch("used", marks)
+            self._step.parts.append(Part("used", marks, scratch, "all_reduce"))
 
     def _buffers(self) -> list[torch.Tensor]:
         return [b for b in self.member.objects.buffers if b.numel()]
 
-    def _scratch(self, label: str, like: torch.Tensor) -> torch.Tensor:
-        pool = self._pools[self.member.decided % 2]
-        scratch = pool.get(label)
-        if scratch is None or scratch.shape != like.shape or scratch.dtype != like.dtype:
-            scratch = pool[label] = torch.empty_like(like)
-        return scratch
+    # ---- a newcomer's buckets --------------------------------------------------------------------
 
-    # ---- collectives -----------------------------------------------------------------------------
+    def join_as_told(self, layout: Layout) -> None:
+        """The members' buckets, for a newcomer whose own ones may differ at first."""
+        self._told = ToldBuckets(layout, self.params)
 
-    def _launch(self, part: Part) -> None:
-        group = self._group
-        assert group is not None
-        root = None
-        if part.op == "all_reduce":
-            torch.div(part.local, group.size, out=part.scratch)
-        else:
-            part.scratch.copy_(part.local)
-            root = self.member.author.rank
-        self._start(part, group, root)
+    def _hook_as_told(
+        self, bucket: GradBucket, told: ToldBuckets
+    ) -> torch.futures.Future[torch.Tensor]:
+        """A newcomer's step: nothing is launched before all gradients are there."""
+        names = [self.param_names[id(p)] for p in bucket.parameters()]
+        future = told.add(names, bucket.buffer())
+        if bucket.is_last():
+            for i, packed in enumerate(told.packed()):
+                label = f"bucket/{i}"
+                scratch = self._step.scratch(label, packed)
+                parameters, of = told.parameters_of(i), told.offsets(i)
+                self._add(Part(label, packed, scratch, "all_reduce", parameters, of))
+            self._launch_buckets(last=True)
+        return future
 
-    def _start(self, part: Part, group: Group, root: int | None) -> None:
-        """Enter one collective; its completion wakes whoever waits."""
-        part.cseq = group.next_cseq()
-        part.complete_ns, part.failed = 0, None
-        part.entered_seq = self._recorder.entered(
-            group.comm_id,
-            part.cseq,
-            part.op,
-            part.label,
-            part.scratch.numel() * part.scratch.element_size(),
-            str(part.scratch.dtype).removeprefix("torch."),
-            root,
-        )
-        try:
-            if root is None:
-                reduction = dist.AllreduceOptions()
-                reduction.timeout = OPERATION_TIMEOUT
-                part.work = group.pg.allreduce([part.scratch], reduction)
-            else:
-                options = dist.BroadcastOptions()
-                options.timeout = OPERATION_TIMEOUT
-                options.rootRank = [m.rank for m in group.members].index(root)
-                options.rootTensor = 0
-                part.work = group.pg.broadcast([part.scratch], options)
-        except RuntimeError as error:  # the peer is gone already
-            part.failed = str(error)
-            part.work = error
+    def cut_anew(self) -> None:
+        """DDP was built anew, here and on all other members, so all cut their buckets anew."""
+        self._layouts.look_again()
+        self._told = None
+        self._cut_is_fresh = True
+        if self.feeds is not None:
+            self.feeds.layout = []  # nobody comes in before the order is known that DDP settles on
+
+    def _note_layout(self) -> None:
+        """Names in the step's buckets, for newcomers; not of a step after which DDP orders them anew."""
+        if self.feeds is None or not self.feeds.any:
             return
-        wakeup, attempt = self._wakeup, part.entered_seq
-        group.num_pending += 1
+        if self._told is not None:
+            self.feeds.layout = self._told.layout
+        elif not self._cut_is_fresh:
+            names, buckets = self.param_names, self._step.buckets
+            self.feeds.layout = [[names[id(p)] for p in part.parameters()] for part in buckets]
 
-        def completed(future: torch.futures.Future[Any]) -> None:
-            group.num_pending -= 1
-            if part.entered_seq != attempt:
-                return  # an operation of an abandoned group: the part was launched again since
-            try:
-                future.value()
-            except RuntimeError as error:
-                part.failed = str(error)
-            part.complete_ns = time.monotonic_ns()
-            os.eventfd_write(wakeup, 1)
+    # ---- steps -----------------------------------------------------------------------------------
 
-        part.work.get_future().add_done_callback(completed)
+    def end_skipped(self) -> None:
+        """Before a forward: the optimizer did not step on the last decided step, and will not."""
+        if self._step.is_decided:
+            self.end_step()
 
-    def _wait(self, parts: list[Part]) -> Message | None:
-        """Until all of ``parts`` are done (None), or the agent wants something of the walk."""
-        broken_since: float | None = None
-        told = False
-        while not all(p.done for p in parts):
-            message = self._next_walk_message()
-            if message is not None:
-                return message
-            if any(p.failed for p in parts):
-                now = time.monotonic()
-                broken_since = broken_since or now
-                why = next(p.failed for p in parts if p.failed)
-                if not told and now - broken_since > STUCK_AFTER_S:
-                    told = True
-                    self._say_stuck(why or "")
-                if now - broken_since > BROKEN_PATIENCE_S:
-                    raise RuntimeError(
-                        f"a collective failed ({why}) and no agent announced a new view "
-                        f"within {BROKEN_PATIENCE_S:.0f} s"
-                    )
-            wait_readable([self._wakeup, self._link.fd], 0.05 if self._link.fd < 0 else 1.0)
-            with contextlib.suppress(BlockingIOError):
-                os.eventfd_read(self._wakeup)
-        return None
+    def begin_forward(self) -> None:
+        """A forward of a step: serve what the agent asks; with the first, the step's first rows."""
+        self.end_skipped()
+        if self.feeds is not None and not self._step.has_begun:
+            self.feeds.boundary()
+        self._walking.answer_owed()
+        self._walking.serve_pending()
+        self._walking.hold_in_eventual()
+        if not self._step.has_begun:
+            self._step.has_begun = True
+            self.member.begin_step()
+            self.member.tell_progress(FORWARD)
+
+    @property
+    def decided_now(self) -> bool:
+        """A step is decided and the optimizer has not stepped yet."""
+        return self._step.is_decided
 
     def _complete_step(self) -> None:
-        while not self._step_decided:
-            message = self._wait(self._parts)
-            if message is None:
-                self._decide()
+        step, began = self._step, time.monotonic()
+        while not step.is_decided:
+            if not self._layouts.agree(step.parts):
+                step.is_held = True
+                message = self._waiting.next_message()  # None: somebody is late, so ask again
             else:
-                self._walk(message)
-        for part in self._parts:
+                step.is_held = False
+                self._collectives.launch_open()
+                message = self._waiting.until_done(step.parts)
+                if message is None:
+                    self._walking.decide()
+            if message is not None:
+                self._walking.walk(message)
+        self._waiting.usual_s = time.monotonic() - began
+        self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Give DDP what was reduced."""
+        step = self._step
+        self.unreduced = False
+        for part in step.parts:
             if part.label == "buffers":
-                self._unpack_buffers(part.scratch)
+                unpack(part.scratch, self._buffers())
+            elif part.label == "used":
+                self._take_used(part)
             else:
                 part.future.set_result(part.scratch)
-        self._kept, self._parts = self._parts, []
-        self._all_buckets = False
+        self._note_layout()
+        if self._told is not None and self._told.resolve([p.scratch for p in step.buckets]):
+            self._told = None
+        self._cut_is_fresh = False
+        step.hand_over()
 
-    def _decide(self) -> None:
-        """The open step's last bucket is done: rows, and the step counts."""
-        for part in self._parts:
-            digest = None
-            if part.cseq % DIGEST_EVERY == DIGEST_EVERY - 1:
-                digest = xxhash.xxh3_128_hexdigest(raw_bytes(part.scratch))
-            self._recorder.done(part.entered_seq, part.complete_ns, digest)
-        self.member.decide()
-        self._step_decided = True
-        self.member.tell_progress(BACKWARD)
+    def _take_used(self, marks: Part) -> None:
+        reduced = [
+            (parameter, part.scratch[first : first + parameter.numel()])
+            for part in self._step.parts
+            for parameter, first in part.of
+        ]
+        assert self.used is not None
+        self.used.take(marks.scratch, marks.local, reduced)
 
-    def _unpack_buffers(self, packed: torch.Tensor) -> None:
-        first = 0
-        with torch.no_grad():
-            for buffer in self._buffers():
-                last = first + buffer.numel() * buffer.element_size()
-                buffer.copy_(packed[first:last].view(buffer.dtype).reshape(buffer.shape))
-                first = last
+    def end_step(self) -> None:
+        """After the optimizer's step."""
+        step = self._step
+        if step.is_decided:
+            self.member.check_fence()
+            step.is_decided = step.has_begun = False
+            self.member.end_step(step.done_ns)
+            step.done_ns = 0
+            if self._walking.is_logging:
+                # A newcomer's log of this step is whole when the next one begins: schedulers step
+                # after the optimizer. A walk that counts on this member's stand waits for that.
+                return
+            self._walking.serve_pending()
+            self._walking.hold_in_eventual()
 
-    def _verify_layout(self, bucket: GradBucket) -> None:
-        """Buckets are cut by each rank alone, in the order its gradients came; they must be equal.
-
-        DDP cuts them twice: before the first step and after it. A difference would pair unlike
-        gradients, so it is found here, before the step is decided.
-        """
-        del bucket
-        layout = xxhash.xxh3_64_hexdigest(
-            ";".join(f"{p.label}:{p.local.numel()}:{p.local.dtype}" for p in self._parts).encode()
-        )
-        if layout == self._layout:
-            return
-        member = self.member
-        key = f"layout/{member.decided + 1}"
-        try:
-            self._link.send(Put(member.view.epoch, f"{key}/{member.actor.rank}", layout.encode()))
-            for other in member.cohort:
-                told = ask(self._link, member.view.epoch, f"{key}/{other.rank}").decode()
-                if told != layout:
-                    raise NotSupported(
-                        "the ranks' gradient buckets differ, so their gradients cannot be paired",
-                        where=f"rank {other.rank} against rank {member.actor.rank}",
-                        hint="the model must run the same layers in the same order on every rank",
-                    )
-        except Superseded:
-            pass  # a walk has begun, or somebody is late: the others compare with what we put
-        self._layout = layout
-
-    # ---- the walk --------------------------------------------------------------------------------
-
-    def serve_pending(self) -> None:
-        """At a point where the job is in our hands anyway: do what the agent asks."""
-        self._link.pump()
-        while (message := self._next_walk_message()) is not None:
-            self._walk(message)
-
-    def _next_walk_message(self) -> Message | None:
-        """The next message that stops this member; others are handled here."""
-        self._link.pump()
-        while self._link.inbox:
-            message = self._link.inbox.popleft()
-            if isinstance(message, Halt | Proposed | Commit):
-                return message
-            if isinstance(message, Settle):
-                self.member.settle(message)
-        return None
-
-    def leave(self) -> None:
-        """Say that this rank's job is done and serve the walk until a view without it is committed."""
-        member = self.member
-        member.leaving = True
-        member.tell_progress(LEAVING)
-        self._link.send(Leave(member.actor, member.decided))
-        while not self.left:
-            if not member.strong:
-                member.reconcile()  # what stands open is settled before the last view
-            message = self._link.receive()
-            if isinstance(message, Settle):
-                member.settle(message)
-            elif message is not None:
-                self._walk(message)
+    # ---- the view --------------------------------------------------------------------------------
 
     def enter_first_view(self) -> None:
         """Form the communicator of the view that the job starts with."""
-        self.member.membership_row()
-        if not self._enter():
-            message = self._link.receive()
-            if message is not None:
-                self._walk(message)
+        self._walking.enter_first_view()
 
-    def _walk(self, message: Message | None) -> None:
-        """Serve the walk from ``message`` on, until this member may step again (or has left)."""
-        member = self.member
-        while True:
-            match message:
-                case Halt(ask=ask):
-                    self._ask = ask
-                    self._answer()
-                case Drain(step=step, ask=ask):
-                    self._ask = ask
-                    message = self._drain(step)
-                    if message is not None:
-                        continue
-                    self._answer()
-                case Proposed():
-                    member.acknowledge(message)
-                case Settle():
-                    member.settle(message)
-                case Commit(view=view) if view.epoch == member.view.epoch + 1:
-                    self._abandon()
-                    member.commit(view)
-                    if member.actor not in view.members:
-                        self.left = True
-                        if not member.leaving:
-                            raise CascadeError(
-                                "the others have gone on without this rank",
-                                where=f"epoch {view.epoch}: {view.reason}",
-                                hint="its host was out of reach for too long; start it again",
-                            )
-                        return
-                    if view.regime is Regime.EVENTUAL:
-                        if view.source is not None and not self._enter():
-                            message = self._link.receive()
-                            continue
-                        if self._step_decided and self._parts:
-                            return  # rolled forward: the step is finished first, then held
-                        member.reconcile()
-                    elif self._enter():
-                        return
-                case _:
-                    pass
-            message = self._link.receive()
+    def enter_joined(self, view: View) -> None:
+        """A newcomer's first view: commit it and form its communicator."""
+        self._walking.enter_joined(view)
 
-    def _answer(self) -> None:
-        member = self.member
-        member.tell_progress(HALTED)
-        launched_all = bool(self._parts) and all(p.work is not None for p in self._parts)
-        self._link.send(Halted(member.facts(launched_all), self._ask))
-        # After the answer, so that the agents' round trip hides it. Not between a step's decision and
-        # the optimizer's step: the frontier covers the step there and the parameters do not yet.
-        if not (self._step_decided and self._parts):
-            member.digest_cut(step_open=self._in_step)
-
-    def _drain(self, step: int) -> Message | None:
-        """Nobody died and others decided ``step``: finish it on the old group."""
-        if self.member.decided < step and self._parts:
-            message = self._wait(self._parts)
-            if message is not None:
-                return message
-            self._decide()
-        return None
-
-    def _abandon(self) -> None:
-        """Leave the old group; what may still be written to is never used again."""
-        group, self._group = self._group, None
-        if group is None:
-            return
-        if group.num_pending and self._parts and not self._step_decided:
-            bury([(p.work, p.scratch) for p in self._parts])
-            self._pools[self.member.decided % 2] = {}
-            for part in self._parts:
-                part.scratch = self._scratch(part.label, part.local)
-        for part in (*self._parts, *self._kept):
-            part.work = None  # it holds on to the group's connections
-        group.abandon()
-
-    def _enter(self) -> bool:
-        """Form the new view's group, roll members forward, launch the open step again.
-
-        False when another walk has begun meanwhile; its messages are in the inbox.
-        """
-        member = self.member
-        view = member.view
-        try:
-            self._group = self._factory.form(member.cohort, member.actor, view.epoch)
-        except Superseded as why:
-            self._link.pump()
-            if not self._link.inbox:
-                self._say_stuck(str(why))
-            return False
-        member.group_row(view.epoch)
-        if view.source is not None and not self._roll_forward():
-            return False
-        if not self._step_decided and view.regime is not Regime.EVENTUAL:
-            if self._all_buckets:
-                # The author may be another now, or its dots were voided: issue before the launch.
-                self.member.issue()
-            for part in self._parts:
-                self._launch(part)
-        return True
-
-    def _say_stuck(self, why: str) -> None:
-        member = self.member
-        self._link.send(Stuck(member.actor, member.view.epoch, why.splitlines()[0][:200]))
-
-    def _roll_forward(self) -> bool:
-        """Members one decided step behind take the buckets that the others kept."""
-        view, group = self.member.view, self._group
-        assert view.source is not None
-        assert group is not None
-        behind = self.member.decided < view.cut_step
-        parts = self._parts if behind else self._kept_or_decided()
-        rolled = [Part(p.label, p.local, p.scratch, "broadcast") for p in parts]
-        for part in rolled:
-            part.label = f"kept/{part.label}"
-            self._start(part, group, view.source.rank)
-        message = self._wait(rolled)
-        if message is not None:
-            self._link.inbox.appendleft(message)
-            return False
-        for part in rolled:
-            self._recorder.done(part.entered_seq, part.complete_ns)
-        if behind:
-            self.member.decide_rolled()
-            self._step_decided = True
-        return True
-
-    def _kept_or_decided(self) -> list[Part]:
-        """The buckets of the last decided step: the open list just after deciding, else the kept."""
-        return self._parts if self._step_decided and self._parts else self._kept
+    def leave(self) -> None:
+        """Say that this rank's job is done and serve the walk until a view without it is committed."""
+        self._walking.leave()

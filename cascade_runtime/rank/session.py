@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch.distributed as dist
 import xxhash
@@ -13,17 +15,26 @@ from torch.optim import Optimizer
 
 from cascade_runtime.agent.config import JobConfig, read_config
 from cascade_runtime.agent.control_log import ControlLog, control_comm_id
-from cascade_runtime.agent.protocol import View, Welcome
+from cascade_runtime.agent.hosts import lifeline_hosts
+from cascade_runtime.agent.protocol import NotWanted, View, Welcome
 from cascade_runtime.progress import ProgressWord
+from cascade_runtime.rank.constructed import scalers, schedulers_of
+from cascade_runtime.rank.feed import Feeds
 from cascade_runtime.rank.groups import GlooFactory
 from cascade_runtime.rank.guard import guarded
+from cascade_runtime.rank.joining import Newcomer
+from cascade_runtime.rank.lifeline import Lifelines
 from cascade_runtime.rank.link import AgentLink, AgentLost
+from cascade_runtime.rank.loop import watch_loop
 from cascade_runtime.rank.member import Member
 from cascade_runtime.rank.objects import ModelObjects
 from cascade_runtime.rank.observer import StepObserver
 from cascade_runtime.rank.reducer import StepReducer
-from cascade_runtime.rank.wrap import check_model, take_over
+from cascade_runtime.rank.snapshot import TrainingState
+from cascade_runtime.rank.wrap import check_model, has_hook, rebuild, take_over
+from cascade_runtime.rank.zombie import end_newcomer, leave_behind, look_when_continued
 from cascade_runtime.recorder import Recorder
+from cascade_runtime.step_ring import StepRing
 from cascade_runtime.vocabulary.errors import BadUsage, NotSupported
 from cascade_runtime.vocabulary.events import Actors, Checkpoints, Groups, Objects
 from cascade_runtime.vocabulary.identity import Actor, Dot
@@ -45,11 +56,19 @@ class Session:
     ) -> None:
         self.member = member
         self.stepper = stepper
+        self.before_forward: Callable[[DistributedDataParallel], None] = lambda ddp: None
+        """What is to be called before a forward that had begun before ``attach``."""
         self._recorder = recorder
         self._link = link
         self._objects = objects
         self._pid = os.getpid()
         self._finished = False
+        self.stop_note: Path | None = None
+        """There once somebody has ended the whole job early."""
+        self.joined_at: int | None = None
+        """Decided steps when this rank joined a running job; None for those of its beginning."""
+        self.asked_for_step = False
+        """The script has called start_step."""
 
     @classmethod
     def open(
@@ -75,60 +94,107 @@ class Session:
             )
         mode = config.mode
         model = check_model(ddp, optimizer, enforce=mode == "enforce")
-        if model._comm_hooks:
+        if has_hook(model):
             raise NotSupported(
                 "this model has a communication hook already, and DDP can hold only one",
                 where="attach",
-                hint="attach before registering the hook, or train without cascade",
+                hint="leave the hook out, or train without cascade",
             )
-        if dist.get_world_size(model.process_group) != config.num_ranks:
+        rank = int(os.environ["RANK"])
+        if dist.get_world_size(model.process_group) != config.world_size_of(rank):
             raise NotSupported(
                 f"the model spans {dist.get_world_size(model.process_group)} of the job's "
-                f"{config.num_ranks} ranks",
+                f"{config.world_size_of(rank)} ranks",
                 where="attach",
                 hint="this release covers models replicated over all ranks",
             )
-        actor = Actor(int(os.environ["RANK"]), int(os.environ.get("CASCADE_INCARNATION", "0")))
-        objects = ModelObjects(model.module, optimizer, with_buffers=mode == "enforce")
+        actor = Actor(rank, int(os.environ.get("CASCADE_INCARNATION", "0")))
+        with_buffers = mode == "enforce" and model.broadcast_buffers
+        objects = ModelObjects(model.module, optimizer, with_buffers=with_buffers)
         recorder = Recorder(Path(config.trace_dir) / "spool", config.run_id, actor)
         agent = int(os.environ["CASCADE_AGENT"])
         _first_rows(recorder, config, agent, objects)
         link = AgentLink(config.socket_path(agent), actor, ControlLog(recorder))
         progress = ProgressWord(config.progress_path(actor))
-        view = _first_view(link)
-        member = Member(actor, view, objects, recorder, link, progress)
+
+        def leave(why: str) -> None:
+            leave_behind(f"rank {actor} {why}", config.exit_path(actor), recorder.close)
+
+        def on_fenced() -> None:
+            leave(f"was stopped for {progress.stopped_s:.1f} s")
+
+        def look_at_fence() -> None:
+            if progress.fenced:
+                on_fenced()
+
+        link.on_pump = look_at_fence  # a newcomer may be fenced before it hears of a view
+        view = _first_view(link, lambda told: end_newcomer(
+            f"rank {actor} {told.why}", told.code, config.exit_path(actor), recorder.close
+        ))  # fmt: skip
+        steps = StepRing(config.steps_path(actor))
+        member = Member(actor, view, objects, recorder, link, progress, steps)
+        member.on_fenced, member.on_left_behind = on_fenced, leave
         stepper: StepReducer | StepObserver
         if mode == "observe":
             stepper = StepObserver(member, link, recorder, model.process_group)
         else:
             take_over(model)
             stepper = StepReducer(member, link, recorder, GlooFactory(link, "127.0.0.1"))
-        stepper.enter_first_view()
-        model.register_comm_hook(None, stepper.hook)
+            others = lifeline_hosts(agent, config.num_hosts)
+            lifelines = Lifelines([config.socket_path(i) for i in others], actor)
+
+            def on_pump() -> None:
+                member.check_fence()
+                lifelines.look()
+
+            link.on_pump = on_pump
+            look_when_continued(member.check_fence)
         session = cls(member, stepper, recorder, link, objects)
-        session._hook_loop(model, optimizer)
+        session.stop_note = config.stop_path()
+        if isinstance(stepper, StepReducer):
+            state = TrainingState(
+                model.module, optimizer, lambda: [*schedulers_of(optimizer), *scalers()], objects
+            )
+            stepper.feeds = Feeds(member, state, recorder)
+            stepper.params = dict(model.module.named_parameters())
+            stepper.param_names = {id(p): name for name, p in stepper.params.items()}
+        if isinstance(stepper, StepReducer) and actor not in view.members:
+            newcomer = Newcomer(
+                member, link, recorder, state, config.join_path(actor), config.exit_path(actor)
+            )
+            joined = newcomer.join()
+            if newcomer.has_frozen_or_thawed:
+                rebuild(model, model.process_group)
+            link.on_return = stepper.tell_again
+            stepper.join_as_told(newcomer.layout)
+            session.joined_at = member.decided
+            stepper.enter_joined(joined)
+        else:
+            stepper.enter_first_view()
+        model.register_comm_hook(None, stepper.hook)
+        session.before_forward = watch_loop(model, optimizer, stepper, session._tell_of_start)
         return session
 
-    def _hook_loop(self, model: DistributedDataParallel, optimizer: Optimizer) -> None:
-        stepper = self.stepper
-
-        def before_forward(module: Any, arguments: Any) -> None:
-            del arguments
-            if module.training and module.require_backward_grad_sync:
-                stepper.begin_forward()
-
-        def after_step(*ignored: Any) -> None:
-            del ignored
-            stepper.end_step()
-
-        model.register_forward_pre_hook(before_forward)
-        optimizer.register_step_post_hook(after_step)
+    def _tell_of_start(self) -> None:
+        """A training forward begins: a newcomer's script should have asked where to begin."""
+        if self.joined_at and not self.asked_for_step:
+            self.asked_for_step = True
+            sys.stderr.write(
+                f"cascade: rank {self.member.actor} joined after step {self.joined_at}, and its "
+                f"script's loop may begin at 0: it would run {self.joined_at} steps longer than the "
+                "others. Let the loop begin at cascade_runtime.start_step()\n"
+            )
 
     def finish(self) -> None:
         """Leave, once, and only in the process that attached."""
         if self._finished or os.getpid() != self._pid:
             return
         self._finished = True
+        if self.stop_note is not None and self.stop_note.exists():
+            # Nobody answers a LEAVE any more. The script took the signal itself, and ends in its way.
+            self._recorder.close()
+            self._link.close()
+            return
         try:
             self.stepper.leave()
         except AgentLost:
@@ -197,8 +263,10 @@ def _first_rows(recorder: Recorder, config: JobConfig, agent: int, objects: Mode
         recorder.row(Objects, object=name, kind="shard", update_kind="delta")
 
 
-def _first_view(link: AgentLink) -> View:
+def _first_view(link: AgentLink, end: Callable[[NotWanted], NoReturn]) -> View:
     message = link.receive(timeout_s=ATTACH_PATIENCE_S)
+    if isinstance(message, NotWanted):
+        end(message)
     if not isinstance(message, Welcome):
         raise BadUsage(
             f"the job's other ranks did not attach within {ATTACH_PATIENCE_S:.0f} s",

@@ -42,16 +42,21 @@ class LinkDelayLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     min_ms: _Positive = 20.0
     fires_in: _PositiveInt = 3
     of_steps: _PositiveInt = 5
+    dwell_s: _Positive = 1.0
     clears_after: _PositiveInt = 20
+    warm_up: _PositiveInt = 20
 
 
 class RankSkewLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``[rank_skew]``: when RANK_SKEW_HIGH fires and clears."""
 
     share_of_step: _Positive = 0.25
+    min_ms: _Positive = 20.0
     fires_in: _PositiveInt = 5
     of_steps: _PositiveInt = 8
+    dwell_s: _Positive = 1.0
     stall_medians: _Positive = 3.0
+    stall_min_ms: _Positive = 500.0
     clears_after: _PositiveInt = 20
 
 
@@ -63,6 +68,35 @@ class NodeChurnLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     quiet_s: _Positive = 30.0
 
 
+class FrozenLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[frozen]``: when a stopped process is suspected (GPU_FAIL_STOP)."""
+
+    dwell_s: _Positive = 0.08
+    samples: _PositiveInt = 3
+
+
+class DeadLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[dead]``: when an actor of another host that is silent is suspected (GPU_FAIL_STOP)."""
+
+    silent_s: _Positive = 10.0
+    times_longest: _Positive = 4.0
+
+
+class SlowLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[slow]``: when a rank that others wait for is named slow; no fault follows."""
+
+    min_s: _Positive = 0.5
+    times_median: _Positive = 5.0
+
+
+class NvmlLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[nvml]``: when a GPU is named for what its counters say."""
+
+    busy_pct: _Positive = 90.0
+    spin_power_share: _Positive = 0.4
+    dwell_s: _Positive = 5.0
+
+
 class _PolicyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"rows": "row"}):
     name: Annotated[str, Meta(min_length=1)]
     rows: list[PolicyRow]
@@ -70,6 +104,10 @@ class _PolicyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     link_delay: LinkDelayLimits = LinkDelayLimits()
     rank_skew: RankSkewLimits = RankSkewLimits()
     node_churn: NodeChurnLimits = NodeChurnLimits()
+    frozen: FrozenLimits = FrozenLimits()
+    dead: DeadLimits = DeadLimits()
+    slow: SlowLimits = SlowLimits()
+    nvml: NvmlLimits = NvmlLimits()
 
 
 class Decision(NamedTuple):
@@ -90,6 +128,10 @@ class Policy:
         self.link_delay = file.link_delay
         self.rank_skew = file.rank_skew
         self.node_churn = file.node_churn
+        self.frozen = file.frozen
+        self.dead = file.dead
+        self.slow = file.slow
+        self.nvml = file.nvml
         self._moves = {(r.from_regime, r.fault): r.to_regime for r in file.rows}
 
     def target(self, regime: Regime, fault: FaultEvent) -> Regime:

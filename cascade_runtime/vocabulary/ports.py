@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
@@ -40,14 +40,4 @@ class ResultSink(Protocol):
 
     def write(self, results: Mapping[str, Any]) -> None:
         """Store the tables, replacing an earlier analysis."""
-        ...
-
-
-class Detector(Protocol):
-    """A pure judge of signals; the clock is passed in."""
-
-    name: str
-
-    def decide(self, now_ns: int, signals: Iterable[Any]) -> tuple[Any, str]:
-        """(what, why)."""
         ...

@@ -10,6 +10,7 @@ from cascade_runtime.vocabulary.errors import BadTrace
 from cascade_runtime.vocabulary.events import SCHEMA_VERSION
 from cascade_runtime.vocabulary.fault import FaultEvent
 from cascade_runtime.vocabulary.regime import Regime
+from cascade_runtime.vocabulary.scalars import Ns
 
 MAX_WORLD_SIZE = 100_000
 """Ranks and agents of the largest job that is read. Every one that left no row is told by name, so a
@@ -45,8 +46,8 @@ class TraceMeta(msgspec.Struct, kw_only=True, omit_defaults=False):
     world_size: Annotated[int, msgspec.Meta(ge=0, le=MAX_WORLD_SIZE)]
     mode: Literal["enforce", "observe", "imported"]
     policy: PolicyTable | None
-    created_ns: int
-    ended_ns: int | None = None
+    created_ns: Ns
+    ended_ns: Ns | None = None
     clean_end: bool | None = None
     recorded_tables: list[str]
     tool_versions: dict[str, str]

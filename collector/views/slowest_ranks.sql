@@ -1,6 +1,6 @@
 -- Ranks by the waits that they caused, worst first (needs results).
 -- rank: the rank
--- caused_s: waits that it caused (root blame), seconds
+-- caused_s: waits of others of which it bears at least half of the root blame (root_rank), seconds; cascade analyze shares ties
 -- last_s: waits in which it arrived last (direct blame), seconds
 -- waited_s: its own waits, seconds
 -- num_steps_worst: steps in which it had the largest root blame

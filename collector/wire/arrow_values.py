@@ -1,6 +1,6 @@
 """Values of Arrow rows that fit their column's type and are yet none that the vocabulary allows.
 
-The codec checks them in the record forms: numbers below their least, nulls inside of lists and
+The codec checks them in the record forms: numbers out of their bounds, nulls inside of lists and
 structs.
 """
 
@@ -11,8 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
-
-_INT64_LEAST = -(2**63)
 
 
 def odd_value(rows: pa.Table, table: str) -> tuple[str, str] | None:
@@ -32,9 +30,12 @@ def odd_value(rows: pa.Table, table: str) -> tuple[str, str] | None:
 
 def _wrong(values: pa.Array, kind: msgspec.inspect.Type) -> str | None:
     if isinstance(kind, msgspec.inspect.IntType):
-        lowest = pc.min(values).as_py()
+        ends = pc.min_max(values).as_py()
+        lowest, highest = ends["min"], ends["max"]
         if lowest is not None and kind.ge is not None and lowest < kind.ge:
             return f"this column holds {lowest}, and its least is {kind.ge}"
+        if highest is not None and kind.le is not None and highest > kind.le:
+            return f"this column holds {highest}, and its most is {kind.le}"
         return None
     if isinstance(kind, msgspec.inspect.ListType):
         return _wrong_inside(pc.list_flatten(values), _plain(kind.item_type))
@@ -71,8 +72,9 @@ def _limited(struct: type[msgspec.Struct]) -> dict[str, msgspec.inspect.Type]:
     return {
         name: kind
         for name, kind in kinds.items()
-        if isinstance(kind, msgspec.inspect.ListType | msgspec.inspect.StructType)
-        or (isinstance(kind, msgspec.inspect.IntType) and (kind.ge or 0) > _INT64_LEAST)
+        if isinstance(
+            kind, msgspec.inspect.ListType | msgspec.inspect.StructType | msgspec.inspect.IntType
+        )
     }
 
 

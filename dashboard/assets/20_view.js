@@ -5,6 +5,7 @@
  *   t1         end of the run as known      story      the last story, or null
  *   pulse      the last pulse, or null      problem    null | {kind, text}: said in a banner
  *   follow     the right edge follows a live run; the cursor stands at the newest row
+ *   reach      how much of the run a window that follows shows at most: of a shorter run all of it
  *   playing    the replay clock runs (the replay bar moves t)      speed   1 = real time
  *   skipQuiet  playing jumps over stretches in which nothing happens
  *   sel        null | "violation:ID" | "wait:BY:WAITED" | "walk:GROUP:EPOCH" | "rank:N" | "incident:ID"
@@ -31,7 +32,7 @@ Cascade.View = (() => {
   const SHORTEST_NS = 1000; // a window of one microsecond: finer than any clock here
   const EVENTS = {
     a: "window", b: "window", t: "cursor", hover: "hover", sel: "select", story: "story", t1: "extent",
-    pulse: "pulse", problem: "problem", follow: "mode", playing: "mode", speed: "mode", skipQuiet: "mode",
+    pulse: "pulse", problem: "problem", follow: "mode", reach: "reach", playing: "mode", speed: "mode", skipQuiet: "mode",
     theme: "theme", clockMode: "clock", area: "area", flags: "flags", lanes: "lanes", sort: "sort",
     filter: "filter", group: "group", step: "step",
     rowsBy: "sort",
@@ -44,10 +45,12 @@ Cascade.View = (() => {
   }
 
   class View extends Cascade.Emitter {
+    static REACH_NS = 60e9;
+
     constructor(start = {}) {
       super();
       Object.assign(this, {
-        a: 0, b: 1e9, t: 0, t1: 1e9, story: null, pulse: null, problem: null, follow: false,
+        a: 0, b: 1e9, t: 0, t1: 1e9, story: null, pulse: null, problem: null, follow: false, reach: View.REACH_NS,
         playing: false, speed: 1, skipQuiet: false, sel: null, step: 0, hover: null, area: null,
         flags: [], theme: "auto", clockMode: "start", sort: "id", filter: null, group: "world",
         lanes: null, rowsBy: "auto",
@@ -59,7 +62,7 @@ Cascade.View = (() => {
       const changed = [];
       for (const [name, value] of Object.entries(patch)) {
         if (!(name in EVENTS)) throw new TypeError(`View.set: no field ${name}`);
-        if (["a", "b", "t", "t1", "speed"].includes(name) && !Number.isFinite(value)) {
+        if (["a", "b", "t", "t1", "speed", "reach"].includes(name) && !Number.isFinite(value)) {
           throw new TypeError(`View.set: ${name} is no number`);
         }
         const equal = name === "story" || name === "pulse" ? this[name] === value : same(this[name], value);
@@ -149,9 +152,11 @@ Cascade.View = (() => {
       this.set(patch);
     }
 
-    /** Follow a live run: the newest row stays near the right edge, the cursor on it. */
+    /** Follow a live run: the newest row stays near the right edge, the cursor on it. What the reader zoomed to stays as
+     * long as it is; who looks at all of the run goes on seeing all of it while it is short. */
     followLive() {
-      this.set({ follow: true, playing: false });
+      const isWhole = this.a <= 0 && this.b >= this.t1;
+      this.set({ follow: true, playing: false, reach: isWhole ? Math.max(this.span, View.REACH_NS) : this.span });
       this.advance(this.t1);
     }
 
@@ -159,11 +164,16 @@ Cascade.View = (() => {
     advance(t1) {
       const patch = { t1: Math.max(t1, 1) };
       if (this.follow) {
-        const span = Math.min(this.span, Math.max(patch.t1 * 1.06, 1e9));
+        const span = Math.min(this.reach, Math.max(patch.t1 * 1.06, 1e9));
         const right = Math.max(patch.t1 + span * 0.04, span * 0.98);
         Object.assign(patch, { a: right - span, b: right, t: patch.t1 });
       }
       this.set(patch);
+    }
+
+    /** Whether a run is shown whole, as one that is over in a moment is. */
+    isShort() {
+      return this.t1 <= View.REACH_NS;
     }
   }
 

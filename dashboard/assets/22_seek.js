@@ -2,6 +2,7 @@
 "use strict";
 
 Cascade.seek = (() => {
+  const THE_END = "loss:end"; // that the run has no clean end: where it ends there is nothing to see
   const EVEN_A_MOMENT_NS = 50e6; // what is shown around a single moment, at least
 
   /** "walk:world:3" -> ["walk", "world:3"]. */
@@ -102,14 +103,13 @@ Cascade.seek = (() => {
     const story = view.story;
     if (!story) return;
     view.set({ t1: Math.max(story.t1_ns, 1) });
-    if (story.run.state === "live" || story.run.state === "waiting") {
-      const right = Math.max(story.t1_ns, 10e9);
-      view.set({ a: -right * 0.01, b: right * 1.04 });
+    if (Cascade.unfinished.grows(view)) {
+      view.set({ a: -view.t1 * 0.01, b: view.t1 * 1.04 });
       view.followLive();
       return;
     }
     const first = [...story.violations].sort((x, y) => x.at_ns - y.at_ns)[0];
-    const worst = story.incidents[0];
+    const worst = story.incidents.find((one) => one.id !== THE_END);
     if (first) select(view, `violation:${first.id}`, { show: true });
     else if (worst) {
       select(view, incidentSel(worst));
@@ -121,11 +121,17 @@ Cascade.seek = (() => {
     }
   }
 
+  /** Where a page goes that followed a run to its end: as open, but what was in sight as a whole stays so. */
+  function close(view) {
+    open(view);
+    if (view.isShort()) view.whole();
+  }
+
   /** From when on every rank is there: before that the state at the cursor has nothing to say. */
   function begin({ regimes }, group) {
     const starts = [...Cascade.rankRanges(regimes, group).values()].map(([first]) => regimes.start_ns[first]);
     return starts.reduce((last, at) => Math.max(last, at), 0);
   }
 
-  return { find, moments, transition, walkSel, incidentSel, select, step, open };
+  return { find, moments, transition, walkSel, incidentSel, select, step, open, close };
 })();

@@ -12,6 +12,7 @@ Cascade.watch = (() => {
   const PULSE_MS = 250;
   const AT_ONCE_MS = 50;
   const GROWING = ["live", "waiting"];
+  const LAGGING_MS = 250;
   const SETTLING_MS = 1500;
   const BUILDING_MS = 400;
   const SLOWEST_RETRY_MS = 2000;
@@ -23,6 +24,7 @@ Cascade.watch = (() => {
     constructor(source, view, offline) {
       Object.assign(this, { source, view, offline, stopped: false, timer: 0, failures: 0, silentSince: null });
       this.heard = null;
+      this.go = Cascade.seek.open;
       this.onVisible = () => {
         if (!document.hidden) this.plan(0);
       };
@@ -84,9 +86,19 @@ Cascade.watch = (() => {
       view.set({ pulse });
       if (GROWING.includes(pulse.state)) return next;
       if (early && pulse.version !== view.story.version) return AT_ONCE_MS; // that story may be of before the end
-      if (view.follow) view.set({ follow: false });
+      if (GROWING.includes(view.story.run.state) && pulse.version !== view.story.version) return LAGGING_MS; // so is what is on the page
+      if (view.follow) this.ended();
       const verdict = view.story.verdict.state;
-      return pulse.building || verdict === "judging" || view.story.run.state === "live" ? SETTLING_MS : null;
+      return pulse.building || verdict === "judging" ? SETTLING_MS : null;
+    }
+
+    /** The run that was followed is over, and nobody has moved: the page goes to what is to be looked at. */
+    ended() {
+      const { view } = this;
+      view.set({ follow: false });
+      this.go = Cascade.seek.close;
+      this.go(view);
+      this.opened = view.story.verdict.state === "judging" ? place(view) : null;
     }
 
     take(story, first) {
@@ -98,7 +110,7 @@ Cascade.watch = (() => {
         view.given(view);
       } else if (first || this.opened === place(view)) {
         // Opened before the analysis was through, and nobody has moved since: it may have found a violation.
-        Cascade.seek.open(view);
+        this.go(view);
         this.opened = story.verdict.state === "judging" && story.run.state !== "live" ? place(view) : null;
       }
     }

@@ -84,6 +84,14 @@ Cascade.lookup = (() => {
       return i < 0 ? null : this.regimes.regime[i];
     }
 
+    /** The same, and of a rank that nobody said is gone: what it held when it left its last row. As state_at.py. */
+    heldAt(group, rank, t) {
+      const now = this.regimeAt(group, rank, t);
+      const life = (this.lives.get(rank) || []).filter((one) => one.first_ns <= t).pop();
+      if (now !== null || !life || life.end !== null || t < life.last_ns || this.absence(rank, t) !== "no row") return now;
+      return this.regimeAt(group, rank, life.last_ns - 1);
+    }
+
     /** Index of the interval of a rank that holds t, or -1. */
     intervalAt(group, rank, t) {
       const range = Cascade.rankRanges(this.regimes, group).get(rank);
@@ -102,6 +110,12 @@ Cascade.lookup = (() => {
       return -1;
     }
 
+    /** Whether a life of a rank is not over: it is the rank's newest of a run that goes on, and nobody said that it left. */
+    goesOn(life) {
+      const lives = this.lives.get(life.rank);
+      return Boolean(lives) && this.story.run.state === "live" && life.end === null && lives[lives.length - 1] === life;
+    }
+
     /** Why a rank has no row at t, in words. */
     absence(rank, t) {
       const lives = this.lives.get(rank) || [];
@@ -112,6 +126,31 @@ Cascade.lookup = (() => {
       const before = lives.filter((life) => life.last_ns <= t).sort((x, y) => y.last_ns - x.last_ns)[0];
       if (!before) return "not there yet";
       return before.end ? `left (${before.end})` : "no row";
+    }
+
+    /** The same for a lane, as lines. */
+    absences(rank, t) {
+      return [this.absence(rank, t), this.whyEnded(rank, t)].filter(Boolean);
+    }
+
+    /** Whether a rank was there at t: between the first and the last row of a life. */
+    isThere(rank, t) {
+      return (this.lives.get(rank) || []).some((life) => life.first_ns <= t && (t <= life.last_ns || this.goesOn(life)));
+    }
+
+    /** How long after its last row a rank was seen to be gone, ns; null of who left in order, or was seen at once. */
+    lateness(life) {
+      if (!life.end || life.end === "finished") return null;
+      const told = this.story.marks.filter((mark) => mark.rank === life.rank && mark.incarnation === life.incarnation
+        && ["health", "departure"].includes(mark.kind) && mark.at_ns > life.last_ns);
+      return told.length ? Math.min(...told.map((mark) => mark.at_ns)) - life.last_ns : null;
+    }
+
+    /** Why the lane of a rank that died ends before the death that is told; "" where it is not so at t. */
+    whyEnded(rank, t) {
+      const before = (this.lives.get(rank) || []).filter((life) => life.last_ns <= t).pop();
+      const late = before ? this.lateness(before) : null;
+      return late === null ? "" : `The lane ends with its last row; that it was gone was seen ${Cascade.format.duration(late)} later.`;
     }
 
     /** {open, in_flight} at t. */

@@ -71,6 +71,17 @@ Cascade.tokens = (() => {
     return context.createPattern(tile, "repeat");
   }
 
+  /** Fine dots: what is there is not known yet. */
+  function dots(colour, ground, distance = 4) {
+    const tile = new OffscreenCanvas(distance, distance);
+    const context = tile.getContext("2d");
+    context.fillStyle = ground;
+    context.fillRect(0, 0, distance, distance);
+    context.fillStyle = colour;
+    context.fillRect(1, 1, 1, 1);
+    return context.createPattern(tile, "repeat");
+  }
+
   return function tokens(element) {
     const style = getComputedStyle(element);
     const rgb = remembering(reader());
@@ -88,7 +99,7 @@ Cascade.tokens = (() => {
       dim_words: dim.map(word), dim_css: dim.map((colour) => css(colour)),
       on: [css_of["on-strong"], css_of["on-causal"], css_of["on-eventual"]],
       ramps: { waited: ramp_of("waited"), caused: ramp_of("caused") },
-      none: hatch(css_of.hatch, css_of.absent),
+      none: hatch(css_of.hatch, css_of.absent), loading: dots(css_of.hatch, css_of["bg-sunken"]),
       font: style.getPropertyValue("--sans").trim() || "system-ui, sans-serif",
     };
   };

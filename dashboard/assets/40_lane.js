@@ -69,6 +69,25 @@ Cascade.lanes.Lane = class Lane {
     context.fillRect(left, y, plotWidth, height);
   }
 
+  /** Stretches [a, b] of the window whose rows are not here, or were not read yet. layers: those at hand. */
+  unread(layers) {
+    const { view, tiles } = this.timeline;
+    const stretches = tiles.uncovered(this.name, view.a, view.b);
+    // What was judged was read to its end.
+    if (layers.length && layers.every(({ tile }) => tile.source === "provisional" && Number.isFinite(tile.upto_ns))) {
+      stretches.push([Math.max(view.a, ...layers.map(({ tile }) => tile.upto_ns)), Math.min(view.b, view.t1)]);
+    }
+    return stretches;
+  }
+
+  /** What stands where nothing can be drawn yet. */
+  waitingFor() {
+    const { tiles, view } = this.timeline;
+    if (tiles.failed) return `could not be read: ${tiles.failed}; trying again`;
+    const now = Cascade.unfinished.reading(view);
+    return now ? `loading… (${Cascade.unfinished.progress(now)})` : "loading…";
+  }
+
   /** Words in the middle of a lane that has nothing to draw. */
   words(context, y, height, text) {
     const { timeline } = this;

@@ -172,10 +172,19 @@ Cascade.lanes.MarksLane = (() => {
         ? `showing ${Cascade.format.count(story.marks.length)} of ${Cascade.format.count(total)}` : "";
     }
 
+    /** Why the lane of who left does not end here: its last row was earlier. */
+    earlier(mark) {
+      if (mark.kind !== "departure") return "";
+      const { lookup } = this.timeline;
+      const life = (lookup.lives.get(mark.rank) || []).find((one) => one.incarnation === mark.incarnation);
+      if (!life || lookup.lateness(life) === null) return "";
+      return `Its lane ends ${Cascade.format.duration(mark.at_ns - life.last_ns)} earlier, with its last row: only then was it seen to be gone.`;
+    }
+
     reading(t, y, x) {
       const cell = (this.shown || []).find((one) => Math.abs(one.x - x) <= 10);
       if (!cell) return { lines: [], rank: null, sel: null };
-      const lines = cell.marks.slice(0, 4).map((mark) => mark.sentence || WORDS[mark.kind] || mark.kind);
+      const lines = cell.marks.slice(0, 4).flatMap((mark) => [mark.sentence || WORDS[mark.kind] || mark.kind, this.earlier(mark)]).filter(Boolean);
       if (cell.marks.length > 4) lines.push(`and ${Cascade.plural(cell.marks.length - 4, "more", "more")}: zoom in`);
       const mark = cell.marks[0];
       return { lines, rank: mark.rank ?? null, sel: this.selOf(mark), at_ns: mark.at_ns };

@@ -83,7 +83,7 @@ Cascade.lanes.RegimeLane = class RegimeLane extends Cascade.lanes.RowsLane {
     const base = `these ${Cascade.format.duration(timeline.view.span / timeline.columns)}`;
     const lines = [];
     if (pixels.body[0] === 255) {
-      lines.push(row.ranks.length === 1 ? timeline.lookup.absence(row.ranks[0], t) : "no row");
+      lines.push(...(row.ranks.length === 1 ? timeline.lookup.absences(row.ranks[0], t) : ["no row"]));
     } else {
       for (let regime = 0; regime < 3; regime += 1) {
         const share = pixels.share[regime][0];

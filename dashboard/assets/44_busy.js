@@ -49,7 +49,20 @@ Cascade.lanes.BusyLane = class BusyLane extends Cascade.lanes.Lane {
       return;
     }
     this.drawGrid(context, y, height);
-    for (const { tile, layer } of timeline.tiles.layersFor(this.name)) this.drawLayer(context, tile, layer, y, height);
+    const layers = timeline.tiles.layersFor(this.name);
+    for (const { tile, layer } of layers) this.drawLayer(context, tile, layer, y, height);
+    this.drawUnread(context, y, height, layers);
+  }
+
+  /** Dots where no tile is yet, and why: nothing drawn would be "no sample". */
+  drawUnread(context, y, height, layers) {
+    const { timeline } = this;
+    context.fillStyle = timeline.tokens.loading;
+    for (const [from, to] of this.unread(layers)) {
+      const width = timeline.x(to) - timeline.x(from);
+      if (width >= 1) context.fillRect(timeline.x(from), y, width, height);
+    }
+    if (!layers.length) this.words(context, y, height, this.waitingFor());
   }
 
   drawGrid(context, y, height) {
@@ -166,9 +179,11 @@ Cascade.lanes.BusyLane = class BusyLane extends Cascade.lanes.Lane {
     if (!this.isMeasured) return { lines: [`not measured: ${this.measured.why}`], rank: null, sel: null };
     const now = this.at(t);
     const samples = now && (now.num >= 254 ? "254 or more samples" : Cascade.plural(now.num, "sample"));
+    const isHere = this.timeline.tiles.sharpest(this.name, t);
+    const none = isHere && !isHere.tile.building ? "no sample here" : this.waitingFor();
     const lines = now
       ? [`median ${this.percent(now.median)}, lowest ${this.percent(now.min)}`, `80% of samples within ${this.percent(now.p10)} to ${this.percent(now.p90)} (${samples})`]
-      : ["no sample here"];
+      : [none];
     const coarse = this.timeline.coarse();
     if (coarse) lines.push(coarse);
     return { lines, rank: null, sel: null };

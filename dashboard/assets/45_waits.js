@@ -52,19 +52,12 @@ Cascade.lanes.WaitLane = class WaitLane extends Cascade.lanes.RowsLane {
       const image = this.image(layer);
       context.drawImage(image, 0, first, layer.cols, end - first, x, top + first * rowHeight, width, height);
     }
-    this.drawAbsence(context, top, first, end);
     this.drawUnread(context, top, first, end, layers);
+    this.drawAbsence(context, top, first, end);
     context.restore();
     this.drawGaps(context, top, first, end);
     this.drawSums(context, top, first, end);
     if (!layers.length) this.words(context, top + first * rowHeight, Math.min(height, 40), this.waitingFor());
-  }
-
-  waitingFor() {
-    const { view } = this.timeline;
-    const building = view.pulse && view.pulse.building;
-    if (building) return `${building.what}${building.share > 0 ? `: ${Cascade.format.percent(building.share)}` : ""}`;
-    return this.timeline.tiles.failed ? "could not be read; trying again" : "reading";
   }
 
   /** The layer as a picture, one picture row per row on screen; kept with the layer. */
@@ -77,11 +70,17 @@ Cascade.lanes.WaitLane = class WaitLane extends Cascade.lanes.RowsLane {
     const picture = Cascade.lanes.Picture.like(kept && kept.picture, cols, rows.length);
     const place = new Map(layer.rows.map((rank, i) => [rank, i]));
     const { words } = picture;
+    const empty = [];
     for (let r = 0; r < rows.length; r += 1) {
       const values = this.rowValues(layer, rows[r].ranks.map((rank) => place.get(rank)).filter((i) => i !== undefined));
-      for (let p = 0; p < cols; p += 1) words[r * cols + p] = ramp[values[p]];
+      let most = 0;
+      for (let p = 0; p < cols; p += 1) {
+        words[r * cols + p] = ramp[values[p]];
+        most |= values[p];
+      }
+      empty.push(!most);
     }
-    layer.kept = { rowsKey, tokens, picture: picture.done() };
+    layer.kept = { rowsKey, tokens, empty, picture: picture.done() };
     return picture.canvas;
   }
 
@@ -114,25 +113,36 @@ Cascade.lanes.WaitLane = class WaitLane extends Cascade.lanes.RowsLane {
         if (timeline.x(to) - timeline.x(from) >= 0.5) {
           context.rect(timeline.x(from), top + r * rowHeight, timeline.x(to) - timeline.x(from), rowHeight);
         }
-        gone = Math.max(gone, life.last_ns);
+        // Who is still there has its next row only due: the pulse is ahead of the story.
+        gone = Math.max(gone, lookup.goesOn(life) ? view.t1 : life.last_ns);
       }
     }
     context.fillStyle = tokens.none;
     context.fill();
   }
 
-  /** Hatch where the run has rows that were not read for this lane yet: no wait there is not known. */
+  /** Dots where what the rows say is not here yet, or was not read yet: no wait there is not known. */
   drawUnread(context, top, first, end, layers) {
-    if (!layers.length) return;
     const { timeline } = this;
-    const { view, rowHeight, tokens } = timeline;
-    // What was judged was read to its end.
-    if (layers.some(({ tile }) => tile.source !== "provisional" || !Number.isFinite(tile.upto_ns))) return;
-    const from = Math.max(view.a, ...layers.map(({ tile }) => tile.upto_ns));
-    const to = Math.min(view.b, view.t1);
-    if (timeline.x(to) - timeline.x(from) < 1) return;
-    context.fillStyle = tokens.none;
-    context.fillRect(timeline.x(from), top + first * rowHeight, timeline.x(to) - timeline.x(from), (end - first) * rowHeight);
+    const { rowHeight, tokens } = timeline;
+    const stretches = this.unread(layers);
+    const [low, high] = [top + first * rowHeight, (end - first) * rowHeight];
+    context.fillStyle = tokens.loading;
+    for (const [from, to] of stretches) {
+      const width = timeline.x(to) - timeline.x(from);
+      if (width >= 1) context.fillRect(timeline.x(from), low, width, high);
+    }
+    this.drawUnreadRows(context, top, first, end, layers);
+  }
+
+  /** The same for rows in which nothing was found yet while the server still reads. */
+  drawUnreadRows(context, top, first, end, layers) {
+    const { left, plotWidth, rowHeight, tokens } = this.timeline;
+    if (!layers.length || !layers.some(({ tile }) => tile.building)) return;
+    context.fillStyle = tokens.loading;
+    for (let r = first; r < end; r += 1) {
+      if (layers.every(({ layer }) => layer.kept && layer.kept.empty[r])) context.fillRect(left, top + r * rowHeight, plotWidth, rowHeight);
+    }
   }
 
   /** The sum of the visible window, as a bar and, where there is room, in figures. */
@@ -140,7 +150,10 @@ Cascade.lanes.WaitLane = class WaitLane extends Cascade.lanes.RowsLane {
     const { timeline } = this;
     const { left, plotWidth, right, rowHeight, tokens } = timeline;
     const sums = timeline.sums.of(this.name);
-    if (!sums) return;
+    if (!sums) {
+      this.drawNoSums(context, top, first, end);
+      return;
+    }
     const most = Math.max(...sums.values, 1e-12);
     context.font = timeline.font(11);
     context.textBaseline = "middle";
@@ -153,21 +166,47 @@ Cascade.lanes.WaitLane = class WaitLane extends Cascade.lanes.RowsLane {
       if (sums.values[r] > 0) context.fillRect(left + plotWidth + 6, y + (rowHeight >= 14 ? rowHeight - 5 : 0), Math.max(1, width), bar);
       if (rowHeight < 14) continue;
       context.fillStyle = sums.values[r] > 0 ? tokens.fg : tokens["fg-dim"];
-      const text = sums.values[r] === 0 ? "0 s" : `${sums.exact ? "" : "~"}${Cascade.format.seconds(sums.values[r])}`;
-      context.fillText(text, left + plotWidth + right - 4, y + rowHeight / 2 - (rowHeight >= 16 ? 2 : 0));
+      context.fillText(this.sumText(sums, sums.values[r]), left + plotWidth + right - 4, y + rowHeight / 2 - (rowHeight >= 16 ? 2 : 0));
     }
+  }
+
+  /** "1.2 s"; "~1.2 s" where it is counted from the picture; "1.2 s…" and "loading…" while rows are still read. */
+  sumText({ exact, reading }, value) {
+    if (value === 0) return reading ? "loading…" : "0 s";
+    const text = Cascade.format.seconds(value);
+    return reading ? `${text}…` : exact ? text : `~${text}`;
+  }
+
+  /** In figures' place while nothing is known of this window. */
+  drawNoSums(context, top, first, end) {
+    const { left, plotWidth, right, rowHeight, tokens, tiles, sums } = this.timeline;
+    if (rowHeight < 14) return;
+    context.font = this.timeline.font(11);
+    context.textBaseline = "middle";
+    context.textAlign = "right";
+    context.fillStyle = tokens["fg-dim"];
+    const text = tiles.failed || sums.failed ? "not read" : "loading…";
+    for (let r = first; r < end; r += 1) context.fillText(text, left + plotWidth + right - 4, top + r * rowHeight + rowHeight / 2);
+  }
+
+  /** "1.2 s so far in this window": a sum in words. */
+  said(sums, value) {
+    if (sums.reading && value === 0) return `loading… (${Cascade.unfinished.progress(sums.reading)})`;
+    const about = sums.exact || sums.reading ? "" : "about ";
+    return `${about}${Cascade.format.seconds(value)}${sums.reading ? " so far" : ""}`;
   }
 
   /** Over all ranks: "1.2 s in this window, by rank". */
   note() {
     if (!this.isMeasured) return "";
     const sums = this.timeline.sums.of(this.name);
-    if (!sums) return "";
+    if (!sums) return this.waitingFor();
     const total = sums.values.reduce((x, y) => x + y, 0);
-    const { waits } = this.timeline.story;
-    const source = waits && waits.source === "provisional" ? ", provisional" : "";
+    const said = this.said(sums, total);
+    if (sums.reading && total === 0) return said;
+    const source = [sums.provisional ? "provisional" : "", sums.reading ? Cascade.unfinished.progress(sums.reading) : ""].filter(Boolean);
     const coarse = [this.measured.why, this.timeline.coarse()].filter(Boolean).join("; ");
-    return `${sums.exact ? "" : "about "}${Cascade.format.seconds(total)} in this window, all ranks together${source}${coarse && `; ${coarse}`}`;
+    return `${[`${said} in this window, all ranks together`, ...source].join(", ")}${coarse && `; ${coarse}`}`;
   }
 
   reading(t, y) {
@@ -180,17 +219,20 @@ Cascade.lanes.WaitLane = class WaitLane extends Cascade.lanes.RowsLane {
     const rank = single ? row.ranks[0] : null;
     const found = timeline.tiles.sharpest(this.name, t);
     const lines = [];
-    if (found) {
+    if (single && !timeline.lookup.isThere(rank, t)) lines.push(...timeline.lookup.absences(rank, t));
+    else if (found) {
       const place = row.ranks.map((one) => found.layer.rows.indexOf(one)).filter((i) => i >= 0);
       const value = place.length ? this.rowValues(found.layer, place)[found.column] : 0;
       const share = (value / 255) ** 2;
       const caused = this.name === "caused";
       const word = caused ? "made others wait" : "waited";
       const base = `${caused ? "all the others' time in " : ""}these ${Cascade.format.duration((found.tile.b - found.tile.a) / found.layer.cols)}`;
-      lines.push(share > 0 ? `${word} about ${Cascade.format.percent(share, base)}` : this.name === "waited" ? "did not wait" : "made nobody wait");
-    }
+      const isRead = !found.tile.building && (found.tile.source !== "provisional" || !(t > found.tile.upto_ns));
+      if (share > 0) lines.push(`${word} about ${Cascade.format.percent(share, base)}`);
+      else lines.push(isRead ? (caused ? "made nobody wait" : "did not wait") : "loading…: not read to here yet");
+    } else lines.push(this.waitingFor());
     const sums = timeline.sums.of(this.name);
-    if (sums) lines.push(`${sums.exact ? "" : "about "}${Cascade.format.seconds(sums.values[r])} ${this.name} in this window`);
+    if (sums) lines.push(`${this.said(sums, sums.values[r])} ${this.name} in this window${sums.provisional ? ", provisional" : ""}`);
     return { lines, row: row.label, rank, sel: single ? this.pairSel(rank) : null };
   }
 

@@ -8,13 +8,19 @@ Cascade.Tiles = class Tiles {
   static KEPT_BYTES = 16e6;
   static IDLE_MS = 400; // the server draws one window at a time, and neighbours are not to be in the way
   static STEP_MS = 20; // what was waited for is on screen first
+  static AGAIN_MS = 1000; // after a failure
   static SAME = 0.01; // of a pixel: windows that differ by less are one picture
 
   /** changed(): called when there is something new to draw. fit(a, b): that window as the view would show it. */
   constructor(source, changed, fit = (a, b) => [a, b]) {
     Object.assign(this, {
-      source, changed, fit, kept: [], asking: null, wanted: null, before: null, version: "", failed: false, idle: 0, step: 0, stopped: false,
+      source, changed, fit, kept: [], asking: null, wanted: null, before: null, version: "", failed: "", idle: 0, step: 0, stopped: false,
     });
+  }
+
+  /** By what a pulse says: what was drawn while the server still read is asked for once more when it is through. */
+  static versionOf(pulse) {
+    return pulse ? `${pulse.tiles_version}${pulse.building ? "+" : ""}` : "";
   }
 
   stop() {
@@ -68,8 +74,14 @@ Cascade.Tiles = class Tiles {
     }
     await this.ask(this.wanted);
     if (this.stopped) return;
-    if (this.failed) this.idle = setTimeout(() => this.next(), 1000);
+    if (this.failed) this.idle = setTimeout(() => this.next(), Tiles.AGAIN_MS);
     else this.next();
+  }
+
+  /** What failed is asked for again now. */
+  retry() {
+    this.rest();
+    this.next();
   }
 
   /** True when the tile came. ahead: nobody waits for it, nor is told when it does not come. */
@@ -81,7 +93,7 @@ Cascade.Tiles = class Tiles {
     try {
       const tile = await this.source.tile(a, b, w, lanes, ranks, { signal: asking.abort.signal });
       if (this.stopped) return false;
-      this.failed = false;
+      this.failed = "";
       if (t0 !== this.t0) return false;
       const hadIt = this.sharp();
       this.keep({ ...tile, question, asked: version });
@@ -91,7 +103,7 @@ Cascade.Tiles = class Tiles {
       if (this.stopped || asking.abort.signal.aborted) return false;
       if (!(error instanceof Cascade.Problem)) console.error(error);
       if (ahead) return false;
-      this.failed = true;
+      this.failed = error.message || "the answer cannot be read";
       this.changed();
       return false;
     } finally {
@@ -159,113 +171,23 @@ Cascade.Tiles = class Tiles {
       .map((tile) => ({ tile, layer: tile.layers[lane] }));
   }
 
+  /** Stretches [a, b] of a window that no tile of a lane covers yet. */
+  uncovered(lane, a, b) {
+    const gaps = [];
+    let upto = a;
+    for (const { tile } of this.layersFor(lane).sort((x, y) => x.tile.a - y.tile.a)) {
+      if (tile.a > upto) gaps.push([upto, Math.min(tile.a, b)]);
+      upto = Math.max(upto, tile.b);
+    }
+    if (upto < b) gaps.push([upto, b]);
+    return gaps;
+  }
+
   /** The sharpest layer at t with its column, or null. */
   sharpest(lane, t) {
     const layers = this.layersFor(lane).filter(({ tile }) => tile.a <= t && t < tile.b);
     if (!layers.length) return null;
     const { tile, layer } = layers[layers.length - 1];
     return { tile, layer, column: Math.min(layer.cols - 1, Math.floor(((t - tile.a) / (tile.b - tile.a)) * layer.cols)) };
-  }
-};
-
-/** Sums of waited and caused over the window: from the tile at once ("about"), exact when it has settled. */
-Cascade.WindowSums = class WindowSums {
-  static SETTLED_MS = 300;
-  static AGAIN_MS = 2000; // a live run has something new with each pulse
-
-  constructor(timeline) {
-    Object.assign(this, { timeline, exact: null, timer: 0, abort: null });
-  }
-
-  stop() {
-    clearTimeout(this.timer);
-    if (this.abort) this.abort.abort();
-  }
-
-  place() {
-    const { view } = this.timeline;
-    return `${view.a} ${view.b} ${view.group}`;
-  }
-
-  key() {
-    const { view } = this.timeline;
-    return `${this.place()} ${view.pulse ? view.pulse.tiles_version : ""}`;
-  }
-
-  /** The window changed: ask again when it rests. */
-  moved() {
-    this.plan(WindowSums.SETTLED_MS);
-  }
-
-  /** A pulse came: ask again, a while after the last answer, when what is drawn is newer than that. */
-  grown() {
-    if (this.planned || this.abort || (this.exact && this.exact.key === this.key())) return;
-    this.plan(Math.max(WindowSums.SETTLED_MS, (this.asked || 0) + WindowSums.AGAIN_MS - Date.now()));
-  }
-
-  plan(wait_ms) {
-    clearTimeout(this.timer);
-    this.planned = true;
-    this.timer = setTimeout(() => {
-      this.planned = false;
-      this.ask();
-    }, wait_ms);
-  }
-
-  async ask() {
-    const { view, source } = this.timeline;
-    const [key, place, t1] = [this.key(), this.place(), view.t1];
-    if (this.exact && this.exact.key === key) return;
-    if (this.abort) this.abort.abort();
-    const abort = new AbortController();
-    this.abort = abort;
-    this.asked = Date.now();
-    try {
-      const answer = await source.window(Math.max(0, view.a), Math.max(1, view.b), { signal: abort.signal, group: view.group });
-      this.exact = { key, place, t1, about: Boolean(answer.about || answer.building), by_rank: new Map(answer.by_rank.map((row) => [row.rank, row])) };
-      this.timeline.touch();
-    } catch (error) {
-      if (!(error instanceof Cascade.Problem) && error.name !== "AbortError") console.error(error);
-    } finally {
-      if (this.abort === abort) this.abort = null;
-    }
-  }
-
-  /** {exact, values: seconds per row on screen} of a lane, or null before anything is known. */
-  of(lane) {
-    const { rows } = this.timeline;
-    if (this.exact && this.exact.place === this.place()) {
-      const { view } = this.timeline;
-      // What came since the answer lies behind a window of the past.
-      const isNow = this.exact.key === this.key() || view.b <= this.exact.t1;
-      const name = `${lane}_s`;
-      const value = (rank) => (this.exact.by_rank.get(rank) || {})[name] || 0;
-      return { exact: isNow && !this.exact.about, values: rows.map((row) => row.ranks.reduce((sum, rank) => sum + value(rank), 0)) };
-    }
-    const layers = this.timeline.tiles.layersFor(lane);
-    if (!layers.length) return null;
-    const { tile, layer } = layers[layers.length - 1];
-    const { view } = this.timeline;
-    // A part of the window is no sum of it; a live run's newest moment may be missing.
-    const missing = Math.max(0, tile.a - Math.max(view.a, 0)) + Math.max(0, Math.min(view.b, view.t1) - tile.b);
-    if (missing > view.span * 0.05) return null;
-    const sums = this.roughly(tile, layer);
-    return { exact: false, values: rows.map((row) => row.ranks.reduce((sum, rank) => sum + (sums.get(rank) || 0), 0)) };
-  }
-
-  roughly(tile, layer) {
-    const { view } = this.timeline;
-    const key = `${view.a} ${view.b}`;
-    if (layer.sums && layer.sums.key === key) return layer.sums.values;
-    const pixel = (tile.b - tile.a) / layer.cols;
-    const first = Cascade.clamp(Math.floor((view.a - tile.a) / pixel), 0, layer.cols);
-    const end = Cascade.clamp(Math.ceil((view.b - tile.a) / pixel), 0, layer.cols);
-    const values = new Map(layer.rows.map((rank, r) => {
-      let sum = 0;
-      for (let p = r * layer.cols + first; p < r * layer.cols + end; p += 1) sum += layer.data[p] * layer.data[p];
-      return [rank, (sum / 65025) * (layer.peers || 1) * pixel / 1e9];
-    }));
-    layer.sums = { key, values };
-    return values;
   }
 };

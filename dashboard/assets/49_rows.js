@@ -10,9 +10,20 @@ Cascade.rows = (() => {
     return new Map([...lookup.waits].map(([rank, row]) => [rank, row[name] || 0]));
   }
 
+  /** "rank 2", with the incarnations that it came back as: "rank 2, 2.1", "rank 2 … 2.4". */
+  function rankLabels(story) {
+    const last = new Map();
+    for (const { rank, incarnation } of story.actors) last.set(rank, Math.max(last.get(rank) || 0, incarnation));
+    return (rank) => {
+      const as = last.get(rank) || 0;
+      return as === 0 ? `rank ${rank}` : `rank ${rank}${as === 1 ? "," : " …"} ${rank}.${as}`;
+    };
+  }
+
   /** [{label, ranks}] in order of display. */
   function rows(view, lookup) {
     const { ranks } = view.story;
+    const label = rankLabels(view.story);
     const hosts = new Map();
     for (const rank of ranks) {
       const host = lookup.hosts.get(rank) || "";
@@ -22,7 +33,7 @@ Cascade.rows = (() => {
     const folded = hosts.size > 1 && (view.rowsBy === "host" || (view.rowsBy === "auto" && ranks.length > MOST_RANKS));
     const all = folded
       ? [...hosts].map(([host, members]) => ({ label: host || "host unknown", ranks: members }))
-      : ranks.map((rank) => ({ label: `rank ${rank}`, ranks: [rank] }));
+      : ranks.map((rank) => ({ label: label(rank), ranks: [rank] }));
     if (view.sort !== "id") {
       const weight = weights(view, lookup);
       const sum = (row) => row.ranks.reduce((total, rank) => total + (weight.get(rank) || 0), 0);

@@ -28,6 +28,7 @@ Cascade.Timeline = class Timeline {
       class: "ct-button ct-below", attrs: { type: "button", hidden: true }, on: { click: () => this.scroller.scrollBy(0, this.height * 0.7) },
     });
     this.frameNode = el("div", { class: "ct-frame" }, this.scroller, this.card, this.empty, this.below);
+    this.trouble = new Cascade.Trouble(this);
     this.toolbar = new Cascade.Toolbar(this);
     this.root = el("section", { class: "ct-timeline", attrs: { "aria-label": "Timeline" } }, this.toolbar.root, this.frameNode, this.said);
     element.append(this.root);
@@ -56,7 +57,7 @@ Cascade.Timeline = class Timeline {
     on("pulse", () => { this.sums.grown(); this.touch(3); });
     for (const name of ["filter", "lanes", "sort", "group", "extent"]) on(name, () => this.arrange());
     on("clock", () => this.touch());
-    for (const name of ["cursor", "hover", "select", "area", "flags"]) on(name, () => this.touch(1));
+    for (const name of ["cursor", "hover", "select", "area", "flags", "problem"]) on(name, () => this.touch(1));
     on("cursor", Cascade.throttle(() => Cascade.sayCursor(this), 1000));
     on("theme", (theme) => Cascade.applyTheme(theme));
     this.resizes = new ResizeObserver(() => this.resize());
@@ -267,7 +268,6 @@ Cascade.Timeline = class Timeline {
       this.rest = 0;
       if (this.stretched) this.touch(3);
     }, Timeline.RESTED_MS);
-    // The server draws while this page does. A window that moves twice in one go is asked for once.
     if (!this.wanting) this.wanting = Promise.resolve().then(() => this.wantSoon());
     this.touch(3);
   }
@@ -289,6 +289,7 @@ Cascade.Timeline = class Timeline {
       this.drawBase(Boolean(dirty & 4));
     }
     Cascade.drawOverlay(this);
+    this.trouble.refresh();
     if (dirty & 2) Cascade.markFrame(this);
     this.costs.push(performance.now() - began);
     if (this.costs.length > 600) this.costs.shift();
@@ -305,8 +306,7 @@ Cascade.Timeline = class Timeline {
       const lane = this.shown.find((one) => one.name === name);
       return lane && !lane.folded && lane.isMeasured !== false;
     });
-    const version = view.pulse ? view.pulse.tiles_version : "";
-    this.tiles.want(view.a, view.b, Math.min(8192, this.columns), lanes, null, version);
+    this.tiles.want(view.a, view.b, Math.min(8192, this.columns), lanes, null, Cascade.Tiles.versionOf(view.pulse));
   }
 
   /** withGutter: titles and labels too; a window that moves leaves them as they are. */

@@ -68,7 +68,8 @@ Cascade.permalink = (() => {
     const later = {};
     for (const name of ["sel", "step", "area", "flags"]) if (name in patch) later[name] = patch[name];
     view.set(later);
-    if (patch.follow && ["live", "waiting"].includes(story.run.state)) {
+    // Of a run that is over meanwhile: as if no place was given.
+    if (patch.follow && (Cascade.unfinished.grows(view) || (!("a" in patch) && !patch.sel))) {
       Cascade.seek.open(view);
       return;
     }

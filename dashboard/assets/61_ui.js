@@ -31,6 +31,7 @@ Cascade.ui = (() => {
     violated: { shape: "cross", tone: "bad", word: "violated" },
     unknown: { shape: "question", tone: "unknown", word: "unknown" },
     not_checked: { shape: "none", tone: "dim", word: "not checked" },
+    pending: { shape: "ring", tone: "dim", word: "not judged yet" },
     judging: { shape: "ring", tone: "dim", word: "judging" },
     none: { shape: "none", tone: "dim", word: "not judged" },
   };
@@ -178,12 +179,28 @@ Cascade.ui = (() => {
     return incarnation ? `rank ${rank}.${incarnation}` : `rank ${rank}`;
   }
 
-  /** What is still being read, in words; how far, once that is known. */
-  function progress({ what, share }) {
-    return share > 0 ? `${what}: ${Cascade.format.percent(Math.round(share * 100) / 100)}` : `${what}…`;
+  /** Who somebody is, in words (dashboard/story/actor_names.py): host agents are numbered among the ranks. */
+  function who(story, rank, incarnation = 0) {
+    const agents = story.actors.filter((one) => one.kind === "agent");
+    const found = agents.find((one) => one.rank === rank && one.incarnation === incarnation) || agents.find((one) => one.rank === rank);
+    if (!found) return actor(rank, incarnation);
+    if (new Set(agents.map((one) => one.rank)).size === 1) return "the host agent";
+    const areApart = new Set(agents.map((one) => one.host)).size === agents.length;
+    return found.host && areApart ? `the agent of ${found.host}` : actor(rank, incarnation).replace("rank", "agent");
   }
 
+  /** "4 ranks and 1 agent", of those who should be there "3 of 4 ranks and 1 agent". */
+  function party(story) {
+    const agents = new Set(story.actors.filter((one) => one.kind === "agent").map((one) => one.rank));
+    const missing = story.missing.filter((rank) => !agents.has(rank) && !story.ranks.includes(rank));
+    const of = missing.length ? `${Cascade.format.count(story.ranks.length)} of ` : "";
+    const ranks = `${of}${Cascade.plural(story.ranks.length + missing.length, "rank")}`;
+    return agents.size ? `${ranks} and ${Cascade.plural(agents.size, "agent")}` : ranks;
+  }
+
+  const { progress } = Cascade.unfinished;
+
   return {
-    icon, severity, verdict, sign, regime, button, copy, download, sqlLink, table, scroll, panel, cleanup, redraw, capital, actor, progress, CLASS_OF,
+    icon, severity, verdict, sign, regime, button, copy, download, sqlLink, table, scroll, panel, cleanup, redraw, capital, actor, who, party, progress, CLASS_OF,
   };
 })();

@@ -25,9 +25,9 @@ Cascade.panels.verdict = (() => {
       return el("span", { class: `cr-badge ${stale ? "cr-badge-stale" : "cr-badge-live"}` }, ui.icon(stale ? "warn" : "ring"), el("span", { text }));
     }
     const words = {
-      waiting: "waiting for the first row", ended: "ended", unclean: "ended without a clean end",
+      waiting: "waiting for the first row", ended: "ended", stopped: "stopped early", unclean: "still running or cut off",
     };
-    const shape = state === "unclean" ? "warn" : state === "ended" ? "check" : "ring";
+    const shape = state === "unclean" ? "warn" : ["ended", "stopped"].includes(state) ? "check" : "ring";
     return el("span", { class: `cr-badge${state === "unclean" ? " cr-badge-stale" : ""}` }, ui.icon(shape), el("span", { text: words[state] || state }));
   }
 
@@ -67,10 +67,16 @@ Cascade.panels.verdict = (() => {
     return whole.map((value) => value / unit);
   }
 
+  /** A figure that may still change says so beside its name; over it, why. */
+  function soFar(why) {
+    return why ? el("span", { class: "cr-sofar", text: "so far", attrs: { title: `not final: ${why}` } }) : null;
+  }
+
   function shareFact(view, offline) {
     const { story, group } = view;
     const parts = shares(story.regimes, group);
-    if (!parts.some((part) => part > 0)) return fact(Cascade.word("regime", "Regimes"), "no row yet");
+    const why = Cascade.unfinished.why(view);
+    if (!parts.some((part) => part > 0)) return fact(Cascade.word("regime", "Regimes"), why ? "no row yet" : "no row");
     const percents = roundTo100(parts);
     const words = [];
     const bar = el("span", { class: "cr-shares", attrs: { "aria-hidden": "true" } });
@@ -84,63 +90,67 @@ Cascade.panels.verdict = (() => {
       words.push(`${name} ${text}`);
     });
     const title = el("span", {}, Cascade.word("regime", "Time in each regime"), story.groups.length > 1 ? ` (${group})` : "");
-    return fact(title, el("span", {}, words.join(", "), ui.sqlLink(story, "regime_share", offline, "the regime shares"), bar));
+    return fact(title, el("span", {}, words.join(", "), ui.sqlLink(story, "regime_share", offline, "the regime shares"), bar), "", why);
   }
 
   function wasteFact(view, offline) {
     const { waits } = view.story;
+    const why = Cascade.unfinished.whyWaits(view);
     const title = Cascade.word("wasted barrier time", "Wasted at barriers");
-    if (!waits) return fact(title, view.story.verdict.judged_upto_ns === null ? "not known yet" : "no wait recorded");
+    if (!waits) return fact(title, why || view.story.verdict.judged_upto_ns === null ? "not known yet" : "no wait recorded");
     if (waits.refused) return fact(title, "not measured", waits.refused);
     const wasted = waits.exposed_rank_s === null || waits.exposed_rank_s === undefined ? waits.total_rank_s : waits.exposed_rank_s;
     const base = waits.share_pct > 0 ? waits.total_rank_s / (waits.share_pct / 100) : null;
     const of = base ? `${format.percent(waits.share_pct / 100)} of ${format.number(base)} rank-seconds` : "";
     return fact(title, el("span", {}, `${format.number(wasted)} `, Cascade.word("rank-seconds"), ui.sqlLink(view.story, "waits", offline, "the waits")),
-      [of, waits.source === "provisional" ? "provisional" : ""].filter(Boolean).join(", "));
+      [of, waits.source === "provisional" ? "provisional" : ""].filter(Boolean).join(", "), why);
   }
 
   function debtFact(view, offline) {
     const { debts } = view.story;
     const open = debts.filter((debt) => debt.closed_ns === null).length;
     const text = debts.length ? `${format.count(debts.length)} opened, ${open ? `${format.count(open)} open` : "none open"}` : "none";
-    return fact(Cascade.word("debt", "Debt"), el("span", {}, text, ui.sqlLink(view.story, "debts", offline, "the debts")));
+    return fact(Cascade.word("debt", "Debt"), el("span", {}, text, ui.sqlLink(view.story, "debts", offline, "the debts")), "", Cascade.unfinished.why(view));
   }
 
-  function fact(title, value, small) {
+  /** why: the figure is of so far, and why; "" where it is final. */
+  function fact(title, value, small, why) {
     return el("div", { class: "cr-fact" },
-      el("dt", {}, title),
+      el("dt", {}, title, soFar(why)),
       el("dd", {}, value, small ? el("small", { text: small }) : null));
   }
 
   function facts(view, offline) {
     const { story } = view;
     const { run } = story;
+    const why = Cascade.unfinished.why(view);
     const mode = Object.hasOwn(Cascade.words, run.mode) ? Cascade.word(run.mode) : run.mode;
-    const num = `${format.count(story.ranks.length)}${story.missing.length ? ` of ${format.count(run.world_size)}` : ""}`;
     return [
-      fact("Run", run.name || run.run_id, run.name && run.name !== run.run_id ? run.run_id : ""),
-      fact("Mode", el("span", {}, mode, run.policy ? el("small", { text: `policy ${run.policy}` }) : null)),
-      fact("Ranks", num),
-      fact("Duration", format.duration(story.t1_ns), `${format.count(run.num_rows)} rows`),
+      // The head of the page has its name; a report has no head.
+      offline && run.name ? fact("Run", run.name, run.name === run.run_id ? "" : run.run_id) : fact("Run", run.run_id),
+      fact("Mode", el("span", {}, mode, run.policy && run.policy !== "default" ? el("small", { text: `policy ${run.policy}` }) : null)),
+      fact(Cascade.word("took part", "Took part"), ui.party(story), "", story.missing.length ? why : ""),
+      fact("Duration", format.duration(story.t1_ns), `${format.count(run.num_rows)} rows`, why),
       shareFact(view, offline),
       wasteFact(view, offline),
       debtFact(view, offline),
       fact(Cascade.word("violation", "Violations"), el("span", {}, format.count(story.verdict.num_violations), ui.sqlLink(story, "violations", offline, "the violations")),
-        story.verdict.num_inferred ? `and ${format.count(story.verdict.num_inferred)} inferred` : ""),
+        story.verdict.num_inferred ? `and ${format.count(story.verdict.num_inferred)} inferred` : "", why),
     ];
   }
 
   function checks(story) {
-    const ORDER = ["violated", "unknown", "ok", "not_checked"];
-    const rows = [...story.verdict.checks].sort((x, y) => ORDER.indexOf(x.verdict) - ORDER.indexOf(y.verdict));
-    const count = (name) => rows.filter((row) => row.verdict === name).length;
+    const ORDER = ["violated", "unknown", "pending", "ok", "not_checked"];
+    const verdictOf = (check) => (check.is_pending ? "pending" : check.verdict);
+    const rows = [...story.verdict.checks].sort((x, y) => ORDER.indexOf(verdictOf(x)) - ORDER.indexOf(verdictOf(y)));
+    const count = (name) => rows.filter((row) => verdictOf(row) === name).length;
     const summary = ORDER.filter(count).map((name) => `${count(name)} ${ui.verdict(name).word}`).join(", ");
     return el("details", {},
       el("summary", { text: `What was checked: ${summary}` }),
       story.verdict.detail.map((text) => el("p", { text })),
       ui.scroll("What was checked", ui.table(
         [{ label: "Code" }, { label: "Rule" }, { label: "Verdict" }, { label: "Checked", num: true }, { label: "Violations", num: true }, { label: "Why", wrap: true }],
-        rows.map((c) => [c.code, c.name, ui.sign(ui.verdict(c.verdict)), format.count(c.num_checked), format.count(c.num_violations), c.reason]),
+        rows.map((c) => [c.code, c.name, ui.sign(ui.verdict(verdictOf(c))), format.count(c.num_checked), format.count(c.num_violations), c.is_pending ? `so far: ${c.reason}` : c.reason]),
       )));
   }
 
@@ -155,9 +165,17 @@ Cascade.panels.verdict = (() => {
     const root = el("section", { class: "cr-panel", attrs: { "aria-labelledby": "cascade-h-verdict" } }, heading, top, list, details);
     const { keep, destroy } = ui.cleanup(root);
     let told = "";
+    let why = ""; // the figures that are shown are not final, without how far
 
     function badgeAgain() {
       if (view.story) replace(badges, building(view), badge(view));
+    }
+
+    /** What the pulse says may make figures final, or again not. */
+    function pulsed() {
+      const now = Cascade.unfinished.reading(view);
+      if (view.story && (now ? now.what : Cascade.unfinished.why(view)) !== why) ui.redraw(root, draw);
+      else badgeAgain();
     }
 
     function draw() {
@@ -170,9 +188,11 @@ Cascade.panels.verdict = (() => {
       const waiting = story.run.state === "waiting";
       // The sentence is announced when it changes, not at each refresh.
       const said = `${story.verdict.state}|${story.verdict.sentence}|${waiting}`;
-      if (said !== told) replace(top, waiting ? waitingLine() : line(story), badges);
+      if (said !== told) replace(top, waiting ? waitingLine(story) : line(story), badges);
       told = said;
       badgeAgain();
+      const now = Cascade.unfinished.reading(view);
+      why = now ? now.what : Cascade.unfinished.why(view);
       list.hidden = waiting;
       if (!waiting) replace(list, facts(view, offline));
       const wasOpen = details.querySelector("details") && details.querySelector("details").open;
@@ -183,7 +203,14 @@ Cascade.panels.verdict = (() => {
       }
     }
 
-    function waitingLine() {
+    function waitingLine(story) {
+      // A run that says what will happen is a demo's: its job is on its way.
+      if (story.plan.length) {
+        return [
+          ui.icon("ring", "dim"),
+          el("span", { class: "cr-verdict-text", text: "Waiting for the demo's first row: its ranks are being started, which takes some seconds." }),
+        ];
+      }
       return [
         ui.icon("ring", "dim"),
         el("span", { class: "cr-verdict-text" }, "Waiting for the first row. Send a job with ",
@@ -192,7 +219,7 @@ Cascade.panels.verdict = (() => {
     }
 
     keep(view.on("story", () => ui.redraw(root, draw)));
-    keep(view.on("pulse", badgeAgain));
+    keep(view.on("pulse", pulsed));
     keep(view.on("problem", badgeAgain));
     keep(view.on("group", draw));
     draw();

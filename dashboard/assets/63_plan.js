@@ -4,9 +4,12 @@
 Cascade.panels.plan = (() => {
   const { el, replace, ui } = Cascade;
   const PATTERN = /\b(GPU_FAIL_STOP|LINK_DELAY_HIGH|NODE_CHURN_HIGH|STATE_CORRUPTION|RECOVERY_DETECTED|STABLE_SYNC|RANK_SKEW_HIGH|NO_MAJORITY|OPERATOR|STRONG|CAUSAL|EVENTUAL)\b/g;
-  const DEPARTED = /\b(die|dies|died|killed|kills|SIGKILL|leaves|departs)\b/i;
-  const ENDED = /\b(ends|finish|finishes|finished|leave|to the last)\b/i;
+  const LOST = /\b(die|dies|died|killed|kills|SIGKILL|departs|is stopped|SIGSTOP)\b/i;
+  const BACK = /\b(started again|comes back|came back|rejoins|joins|is added)\b/i;
+  const ENDED = /\b(finish|finishes|finished|leave|to the last)\b|\b(all|job|run) ends\b/i;
   const JUDGED = /\b(report|verdict)\b/i;
+  const SUBJECT = /\brank (\d+)\b|\b(agent) of host \d+\b/i;
+  const AGENT = "agent";
 
   /** The capital words of an item: the faults and regimes that show it happened. */
   function signsOf(text) {
@@ -27,42 +30,83 @@ Cascade.panels.plan = (() => {
     return [Cascade.REGIMES[regimes.regime[first]], regimes.start_ns[first]];
   }
 
+  /** What an item says by its words: kind, signs of a walk, and whom it names (else whom the last one did). */
+  function read(plan) {
+    let subject = null;
+    return plan.map((text, i) => {
+      const named = text.match(SUBJECT);
+      if (named) subject = named[2] ? AGENT : Number(named[1]);
+      const signs = signsOf(text);
+      const kind = JUDGED.test(text) ? "judged" : ENDED.test(text) ? "ended" : signs.size ? "walk"
+        : BACK.test(text) ? "back" : LOST.test(text) ? "lost" : "none";
+      return { kind, signs, subject, first: i === 0 };
+    });
+  }
+
+  /** Losses and returns in time, each actor's once: {kind, who (a rank or "agent"), at_ns}. */
+  function comings(story) {
+    const found = new Map();
+    const add = (kind, who, name, at_ns) => {
+      const key = `${kind} ${name}`;
+      if (!found.has(key) || at_ns < found.get(key).at_ns) found.set(key, { kind, who, at_ns });
+    };
+    for (const mark of story.marks) {
+      const name = `${mark.rank}.${mark.incarnation}`;
+      if (mark.kind === "departure" || (mark.kind === "health" && mark.fault === "GPU_FAIL_STOP")) add("lost", mark.rank, name, mark.at_ns);
+      if (mark.kind === "join") add("back", mark.rank, name, mark.at_ns);
+    }
+    // No view tells of agents: that one was lost shows when it is there again.
+    const agents = story.actors.filter((actor) => actor.kind === AGENT);
+    for (const { rank, incarnation, first_ns } of agents.filter((actor) => actor.incarnation > 0)) {
+      const before = agents.find((actor) => actor.rank === rank && actor.incarnation === incarnation - 1);
+      add("lost", AGENT, `${rank}.${incarnation - 1}`, before ? before.last_ns : first_ns);
+      add("back", AGENT, `${rank}.${incarnation}`, first_ns);
+    }
+    return [...found.values()].sort((x, y) => x.at_ns - y.at_ns);
+  }
+
   /**
-   * When each item was seen, or null. The run's end or its verdict: by those. A fault or a regime: by the
-   * next walk (in their order) that shows them, that of the first item by the first row. A death: by the fault
-   * or the departure, whichever came first. An item that shows nothing: when a later one was seen.
+   * When each item was seen, or null; no two by the same event. The run's end or its verdict: by those. A fault
+   * or a regime: by the next walk (in their order) that shows them, that of the first item by the first row. A
+   * loss or a return: by the next one of whom it names. An item that shows nothing: when a later one was seen.
    */
   function done(story) {
-    const over = ["ended", "unclean"].includes(story.run.state);
+    const over = ["ended", "stopped", "unclean"].includes(story.run.state);
     const begun = beginning(story);
+    const items = read(story.plan);
+    const left = comings(story);
     let next_walk = 0;
-    const seen = story.plan.map((text, i) => {
-      const signs = signsOf(text);
-      if (JUDGED.test(text)) return ["ok", "violated", "unknown"].includes(story.verdict.state) ? story.t1_ns : null;
-      if (ENDED.test(text)) return over ? story.t1_ns : null;
-      if (signs.size) {
-        if (begun && i === 0 && signs.size === 1 && signs.has(begun[0])) return begun[1];
+    const seen = items.map(({ kind, signs, subject, first }) => {
+      if (kind === "judged") return ["ok", "violated", "unknown"].includes(story.verdict.state) ? story.t1_ns : null;
+      if (kind === "ended") return over ? story.t1_ns : null;
+      if (kind === "none") return null;
+      if (kind === "walk") {
+        if (begun && first && signs.size === 1 && signs.has(begun[0])) return begun[1];
         const at = story.walks.findIndex((walk, n) => n >= next_walk && walkShows(walk, signs));
         if (at < 0) return null;
         next_walk = at + 1;
         return story.walks[at].at_ns;
       }
-      if (!DEPARTED.test(text)) return null;
-      const times = story.marks.filter((m) => m.kind === "departure" || m.fault === "GPU_FAIL_STOP").map((m) => m.at_ns);
-      return times.length ? Math.min(...times) : null;
+      const at = left.findIndex((one) => one.kind === kind && (subject === null || one.who === subject));
+      return at < 0 ? null : left.splice(at, 1)[0].at_ns;
     });
     for (let i = seen.length - 2; i >= 0; i -= 1) {
-      const shows = signsOf(story.plan[i]).size || [DEPARTED, ENDED, JUDGED].some((words) => words.test(story.plan[i]));
-      if (seen[i] === null && seen[i + 1] !== null && !shows) seen[i] = seen[i + 1];
+      if (seen[i] === null && seen[i + 1] !== null && items[i].kind === "none") seen[i] = seen[i + 1];
     }
     return seen;
   }
 
+  /** It folds itself once all of it was seen or the run is over, and does not touch what the reader opened or closed. */
   function plan(element, { view }) {
-    const { root, body, head, heading } = ui.panel("What will happen next", "plan");
+    const heading = el("h2", { text: "What will happen next", attrs: { id: "cascade-h-plan" } });
+    const left = el("span", { class: "cr-dim" });
+    const body = el("div", { class: "cr-body" });
+    const fold = el("details", { attrs: { open: true } }, el("summary", { class: "cr-head cr-plan-head" }, heading, left), body);
+    const root = el("section", { class: "cr-panel cr-plan-panel", attrs: { "aria-labelledby": "cascade-h-plan" } }, fold);
     const { keep, destroy } = ui.cleanup(root);
-    const left = el("span", { class: "cr-dim cr-push" });
-    head.append(left);
+    let folded = false; // once
+    let touched = false;
+    fold.querySelector("summary").addEventListener("click", () => { touched = true; });
 
     function draw() {
       const { story } = view;
@@ -70,7 +114,12 @@ Cascade.panels.plan = (() => {
       if (root.hidden) return;
       const seen = done(story);
       const next = seen.indexOf(null);
-      heading.textContent = ["ended", "unclean"].includes(story.run.state) ? "What was to happen" : "What will happen next";
+      const over = ["ended", "stopped", "unclean"].includes(story.run.state);
+      if (!folded && !touched && (over || next < 0)) {
+        folded = true;
+        fold.open = false;
+      }
+      heading.textContent = over ? "What was to happen" : "What will happen next";
       left.textContent = `${seen.filter((at) => at !== null).length} of ${seen.length} seen`;
       replace(body, el("ol", { class: "cr-plan" }, story.plan.map((text, i) => el(
         "li",

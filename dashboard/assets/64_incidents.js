@@ -42,7 +42,7 @@ Cascade.panels.incidents = (() => {
     const { verdict, run } = story;
     if (run.state === "waiting") return "No row yet. Incidents appear here as they happen.";
     if (verdict.state === "judging" || verdict.state === "none") {
-      return "Nothing so far. The run has not been judged yet.";
+      return verdict.judged_upto_ns === null ? "Nothing so far. The run has not been judged yet." : "Nothing so far: not all rows are judged yet.";
     }
     const done = verdict.checks.filter((c) => c.verdict === "ok" || c.verdict === "violated");
     const most = done.reduce((sum, c) => Math.max(sum, c.num_checked), 0);

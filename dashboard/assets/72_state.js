@@ -91,7 +91,7 @@ Cascade.panels.state = (() => {
     const status = el("span", { class: "cr-dim cr-push", attrs: { role: "status" } });
     head.append(at, status);
     const lattice = el("div");
-    const box = el("div");
+    const box = el("div", {}, el("p", { class: "cr-dim", text: "loading…" })); // until the first answer
     const debts = el("div");
     body.append(lattice, box, debts);
     const picture = Cascade.lattice(lattice, view);
@@ -117,7 +117,7 @@ Cascade.panels.state = (() => {
         if (!gone) drawTable(answer);
         status.textContent = answer.note || "";
       } catch (error) {
-        status.textContent = shown ? `showing ${format.time(shown.t, view)}: ${error.message}` : error.message;
+        replace(status, shown ? `showing ${format.time(shown.t, view)}: ${error.message} ` : `${error.message} `, ui.button("Try again", fetchState));
       } finally {
         busy = false;
         pace.took = performance.now() - pace.at;

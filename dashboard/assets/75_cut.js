@@ -4,7 +4,7 @@
 
 Cascade.cut = (() => {
   const { el, svg, replace, format, ui } = Cascade;
-  const LEFT = 74;
+  const LEFT = 104; // of the longest name, "the host agent"
   const RIGHT = 16;
   const TOP = 18;
   const LANE = 34;
@@ -12,13 +12,6 @@ Cascade.cut = (() => {
   const LEAST = 22; // px between dots of one rank, so that their numbers stay readable
 
   const key = (step) => `${step.rank}.${step.incarnation}.${step.seq}`;
-
-  /** Name of the actor of a step: agents are told from ranks. */
-  function actorName(story, rank, incarnation) {
-    const known = story.actors.find((actor) => actor.rank === rank && actor.incarnation === incarnation);
-    const name = ui.actor(rank, incarnation);
-    return known && known.kind === "agent" ? name.replace("rank", "agent") : name;
-  }
 
   /** Dots (one an event, its step numbers) and edges {from, to, late} of a violation. */
   function graph(violation) {
@@ -102,10 +95,10 @@ Cascade.cut = (() => {
       dot.y = TOP + lane * LANE + LANE / 2;
     }
     const skewed = edges.filter((e) => !e.late && x.get(e.to).step.at_ns < x.get(e.from).step.at_ns).length;
-    const label = `Steps ${violation.steps.map((s, i) => `${i + 1} at ${actorName(story, s.rank, s.incarnation)}`).join(", ")}`;
+    const label = `Steps ${violation.steps.map((s, i) => `${i + 1} at ${ui.who(story, s.rank, s.incarnation)}`).join(", ")}`;
     const picture = svg("svg", { class: "cr-cut", attrs: { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label } },
       lanes.map(([rank, incarnation], i) => [
-        svg("text", { class: "cr-svg-text", text: actorName(story, rank, incarnation), attrs: { x: 8, y: TOP + i * LANE + LANE / 2 + 4 } }),
+        svg("text", { class: "cr-svg-text", text: ui.who(story, rank, incarnation), attrs: { x: 8, y: TOP + i * LANE + LANE / 2 + 4 } }),
         svg("line", { class: "cr-cut-lane", attrs: { x1: LEFT, x2: width - 6, y1: TOP + i * LANE + LANE / 2, y2: TOP + i * LANE + LANE / 2 } }),
       ]),
       edges.map((edge) => arrow(x.get(edge.from), x.get(edge.to), edge.late)),
@@ -127,5 +120,5 @@ Cascade.cut = (() => {
       !timed && !logical ? "Some steps carry no time, so the order alone is shown." : ""));
   }
 
-  return { draw, graph, actorName };
+  return { draw, graph };
 })();

@@ -18,7 +18,7 @@ Cascade.panels.violation = (() => {
     });
     return [
       `${violation.code} ${violation.name}: ${violation.sentence}`, ...steps,
-      `Run ${view.story.run.run_id}, ${ui.actor(violation.rank, violation.incarnation)}, seq ${violation.seq}, ` +
+      `Run ${view.story.run.run_id}, ${ui.who(view.story, violation.rank, violation.incarnation)}, seq ${violation.seq}, ` +
       `group ${violation.group}, epoch ${violation.epoch}, regime ${violation.regime || "not recorded"}.`,
     ].join("\n");
   }
@@ -49,7 +49,7 @@ Cascade.panels.violation = (() => {
   function facts(violation, view) {
     const parts = [
       ui.sign(ui.severity(violation.severity)), el("span", { class: "cr-code", text: violation.code }), el("span", { text: violation.name }),
-      el("span", { class: "cr-dim" }, "at ", Cascade.cut.actorName(view.story, violation.rank, violation.incarnation), ", ", Cascade.word("seq"), ` ${violation.seq}`),
+      el("span", { class: "cr-dim" }, "at ", ui.who(view.story, violation.rank, violation.incarnation), ", ", Cascade.word("seq"), ` ${violation.seq}`),
       el("span", { class: "cr-dim" }, Cascade.word("regime", "regime then"), ": "),
       violation.regime ? ui.regime(violation.regime) : el("span", { text: "not recorded" }),
       el("span", { class: "cr-dim", text: `epoch ${violation.epoch === null ? "not recorded" : violation.epoch}${violation.group === "world" ? "" : ` of ${violation.group}`}` }),

@@ -19,9 +19,9 @@ Cascade.panels.waits = (() => {
     const more = waits.by_rank.length > rows.length ? `, showing ${rows.length} of ${format.count(waits.by_rank.length)}` : "";
     const cell = (value, caused) => el("span", { class: "cr-bar-line" }, el("span", { text: format.seconds(value) }), bar(value, most, caused));
     return [
-      el("h3", { text: `By rank, most blame first${more}` }),
+      el("h3", { text: `By rank, most blamed first${more}` }),
       ui.scroll("Waits by rank", ui.table(
-        [{ label: "Rank", word: "rank" }, { label: "Waited", word: "waited" }, { label: "Blame", word: "blame" }],
+        [{ label: "Rank", word: "rank" }, { label: "Waited", word: "waited" }, { label: "Blamed", word: "blamed" }],
         rows.map((row) => [rankButton(row.rank, view), cell(row.waited_s, false), cell(row.caused_s, true)]),
       )),
     ];

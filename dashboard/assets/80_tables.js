@@ -4,6 +4,7 @@
 Cascade.tables = (() => {
   const { el, replace, format, ui } = Cascade;
   const MOST_ROWS = 500;
+  const AGAIN_MS = 1000;
 
   /** One field of a CSV file; a text that a spreadsheet would take for a formula gets a quote mark first. */
   function field(value) {
@@ -27,7 +28,8 @@ Cascade.tables = (() => {
     return ui.roundTo100(parts.map((part) => part / total), 2).map((value) => `${value.toFixed(2)}%`);
   }
 
-  function rankTable(answer) {
+  function rankTable(answer, reading) {
+    const seconds = (value) => secondsText(value, reading);
     const columns = [
       { label: "Rank", word: "rank" }, ...Cascade.REGIMES.map((name) => ({ label: name, word: name, num: true })),
       { label: "Waited", word: "waited", num: true }, { label: "Caused", word: "caused", num: true },
@@ -39,33 +41,50 @@ Cascade.tables = (() => {
       row.rank, ...shareTexts(row.regimes), seconds(row.waited_s), seconds(row.caused_s),
       percent(row.gpu_median, none), percent(row.gpu_min, none), cpu(row.cpu_median),
     ]);
-    if (answer.by_rank.length > 1) rows.push(["all ranks", ...shareTexts(answer.regime_share), ...total(answer), "", "", ""]);
+    if (answer.by_rank.length > 1) rows.push(["all ranks", ...shareTexts(answer.regime_share), ...total(answer, seconds), "", "", ""]);
     return ui.table(columns, rows, { empty: "no rank has a row in this window" });
   }
 
-  const seconds = (value) => (value === null || value === undefined ? "not measured" : format.seconds(value));
+  /** Seconds of a wait; of one that is still being read nought says nothing, and more may come. */
+  function secondsText(value, reading) {
+    if (value === null || value === undefined) return "not measured";
+    if (!reading) return format.seconds(value);
+    return value === 0 ? "loading…" : `${format.seconds(value)} so far`;
+  }
 
-  function total(answer) {
+  function total(answer, seconds) {
     return ["waited_s", "caused_s"].map((name) => {
       const values = answer.by_rank.map((row) => row[name]).filter((value) => value !== null && value !== undefined);
-      return values.length ? format.seconds(values.reduce((a, b) => a + b, 0)) : "not measured";
+      return seconds(values.length ? values.reduce((a, b) => a + b, 0) : null);
     });
   }
 
-  function rankCsv(answer) {
-    const names = ["rank", ...Cascade.REGIMES.map((name) => `share_${name}`), "waited_s", "caused_s", "gpu_median_pct", "gpu_min_pct", "cpu_median_pct"];
+  /** reading: of what is still being read a column says so. */
+  function rankCsv(answer, reading) {
+    const names = ["rank", ...Cascade.REGIMES.map((name) => `share_${name}`), "waited_s", "caused_s", "gpu_median_pct", "gpu_min_pct", "cpu_median_pct", ...(reading ? ["waits_are"] : [])];
     return csv(names, answer.by_rank.map((row) => [
       row.rank, ...Cascade.REGIMES.map((name) => row.regimes[name] || 0), row.waited_s, row.caused_s, row.gpu_median, row.gpu_min, row.cpu_median,
+      ...(reading ? ["so far"] : []),
     ]));
+  }
+
+  const WHAT = {
+    violation: "broken promise", departure: "left", health: "fault", gap: "rows missing", join: "joined",
+  };
+
+  /** What kind of thing a mark is, in words; a recovery is no fault. */
+  function whatOf(mark) {
+    return mark.kind === "health" && mark.severity === "info" ? "recovery" : WHAT[mark.kind] || mark.kind;
   }
 
   /** Walks, marks and debts inside [a, b], in time. */
   function happenings(story, a, b) {
+    const who = (one) => (one.rank >= 0 ? ui.who(story, one.rank, one.incarnation) : null);
     const rows = [
-      ...story.walks.map((walk) => ({ at_ns: walk.at_ns, kind: "walk", who: walk.group, text: walk.sentence })),
-      ...story.marks.filter((mark) => mark.kind !== "transition").map((mark) => ({ at_ns: mark.at_ns, kind: mark.kind, who: ui.actor(mark.rank, mark.incarnation), text: mark.sentence })),
-      ...story.debts.map((debt) => ({ at_ns: debt.opened_ns, kind: "debt opened", who: ui.actor(debt.rank, 0), text: `${debt.id}: gave up ${debt.relaxed || "a guarantee"} on ${debt.object || "every object"}` })),
-      ...story.debts.filter((debt) => debt.closed_ns !== null).map((debt) => ({ at_ns: debt.closed_ns, kind: debt.fate === "written_off" ? "debt written off" : "debt settled", who: ui.actor(debt.rank, 0), text: debt.id })),
+      ...story.walks.map((walk) => ({ at_ns: walk.at_ns, kind: walk.from === walk.to ? "members change" : "regime change", who: story.groups.length > 1 ? `group ${walk.group}` : "all members", text: walk.sentence })),
+      ...story.marks.filter((mark) => mark.kind !== "transition").map((mark) => ({ at_ns: mark.at_ns, kind: whatOf(mark), who: who(mark), text: mark.sentence })),
+      ...story.debts.map((debt) => ({ at_ns: debt.opened_ns, kind: "debt opened", who: who(debt), text: `Debt ${debt.id}: gave up ${debt.relaxed || "a guarantee"} on ${debt.object || "every object"}` })),
+      ...story.debts.filter((debt) => debt.closed_ns !== null).map((debt) => ({ at_ns: debt.closed_ns, kind: debt.fate === "written_off" ? "debt written off" : "debt settled", who: who(debt), text: `Debt ${debt.id}${debt.resolution ? `: ${debt.resolution}` : ""}` })),
     ];
     return rows.filter((row) => a <= row.at_ns && row.at_ns <= b).sort((x, y) => x.at_ns - y.at_ns);
   }
@@ -91,44 +110,68 @@ Cascade.tables = (() => {
   }
 
   /** What is to be known of the numbers. */
-  function notes(story, answer) {
+  function notes(story, answer, reading) {
     const { waits = {} } = story.measured || {};
     return [
       story.groups.length > 1 && answer.group ? `Regimes are those of group ${answer.group}.` : "",
       waits.why ? `Waits: ${waits.state === "not_measured" ? "not measured: " : ""}${waits.why}` : "",
-      answer.building ? `Waits are not all in yet (${answer.building.what}).` : "",
+      reading ? `Waits are not all in yet (${Cascade.unfinished.progress(reading)}): the numbers are of so far, and follow by themselves.` : "",
+      !reading && answer.source === "provisional" ? "Waits are provisional: counted from rows as they come in; the analysis may still correct them." : "",
       answer.note || "",
     ].filter(Boolean);
   }
 
-  /** The timeline's window as tables: by rank, and what happened. Resolves when the numbers are there. */
-  async function timeline(view, source) {
-    const [a, b] = [Math.max(0, Math.round(view.a)), Math.min(Math.max(view.t1, 1), Math.round(view.b))];
+  /** What happened, in words, and the numbers by rank. */
+  function drawn(view, { a, b, from_to, answer, reading }) {
     const { story } = view;
-    const { box, body, tools, close } = dialog("Timeline as a table");
-    const from_to = `From ${format.time(a, view)} to ${format.time(b, view)} (${format.duration(Math.max(0, b - a))})`;
-    replace(body, el("p", { text: from_to }), el("p", { class: "cr-dim", text: "Reading the numbers…", attrs: { role: "status" } }));
-    let answer;
-    try {
-      answer = await source.window(a, b, { group: view.group });
-    } catch (error) {
-      replace(body, el("p", { text: from_to }), el("p", { class: "cr-error", text: `The numbers did not come: ${error.message}`, attrs: { role: "alert" } }));
-      return box;
-    }
     const happened = happenings(story, a, b);
     const more = happened.length > MOST_ROWS ? `, showing ${MOST_ROWS} of ${format.count(happened.length)}` : "";
-    replace(body,
+    return [
       el("p", { text: from_to }),
-      notes(story, answer).map((text) => el("p", { class: "cr-dim", text })),
-      el("h3", { text: "By rank" }), ui.scroll("By rank", rankTable(answer)),
+      notes(story, answer, reading).map((text) => el("p", { class: "cr-dim", text })),
+      el("h3", { text: "By rank" }), ui.scroll("By rank", rankTable(answer, reading)),
       el("h3", { text: `What happened${more}` }),
       ui.scroll("What happened", ui.table(
         [{ label: "Time" }, { label: "What" }, { label: "Who" }, { label: "In words", wrap: true }],
         happened.slice(0, MOST_ROWS).map((row) => [format.time(row.at_ns, view), row.kind, known(row.who), row.text]),
         { empty: "nothing is marked in this window" },
-      )));
-    tools.insertBefore(ui.copy("Copy as CSV", () => rankCsv(answer)), close);
-    tools.insertBefore(ui.button("Save as CSV", () => ui.download(`${story.run.run_id}-${a}-${b}.csv`, rankCsv(answer), "text/csv")), close);
+      )),
+    ];
+  }
+
+  /** The timeline's window as tables: by rank, and what happened. Resolves when numbers are there. Until all of them
+   * are, they are asked for again while the dialog is open. */
+  async function timeline(view, source) {
+    const [a, b] = [Math.max(0, Math.round(view.a)), Math.min(Math.max(view.t1, 1), Math.round(view.b))];
+    const { story } = view;
+    const { box, body, tools, close } = dialog("Timeline as a table");
+    const from_to = `From ${format.time(a, view)} to ${format.time(b, view)} (${format.duration(Math.max(0, b - a))})`;
+    let got = null; // {answer, reading}
+    let timer = 0;
+    box.addEventListener("close", () => clearTimeout(timer));
+
+    async function ask() {
+      clearTimeout(timer);
+      if (!got) replace(body, el("p", { text: from_to }), el("p", { class: "cr-dim", text: "loading…", attrs: { role: "status" } }));
+      try {
+        const answer = await source.window(a, b, { group: view.group });
+        got = { answer, reading: answer.building || Cascade.unfinished.reading(view) };
+      } catch (error) {
+        const again = ui.button("Try again", ask);
+        const said = el("p", { class: "cr-error", text: `The numbers did not come: ${error.message}`, attrs: { role: "alert" } });
+        replace(body, el("p", { text: from_to }), said, again);
+        got = null;
+        return;
+      }
+      if (!box.isConnected) return;
+      ui.redraw(body, () => replace(body, ...drawn(view, { a, b, from_to, ...got })));
+      if (got.reading) timer = setTimeout(ask, AGAIN_MS);
+    }
+
+    await ask();
+    const text = () => (got ? rankCsv(got.answer, got.reading) : "");
+    tools.insertBefore(ui.copy("Copy as CSV", text), close);
+    tools.insertBefore(ui.button("Save as CSV", () => got && ui.download(`${story.run.run_id}-${a}-${b}.csv`, text(), "text/csv")), close);
     return box;
   }
 

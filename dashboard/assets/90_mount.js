@@ -23,6 +23,7 @@
       const view = new Cascade.View({ theme: theme.view() });
       view.on("theme", (chosen) => theme.choose(chosen === "auto" ? "system" : chosen));
       theme.onchange = () => view.set({ theme: theme.view() });
+      Cascade.headBadge(view); // before anything is told
       mounted = Cascade.mount(element, { source, view });
     } catch (error) {
       const said = document.createElement("p");

@@ -15,6 +15,7 @@ def open_page(
     verb: str,
     *,
     wanted: bool,
+    stays: bool = True,
     ready: Mapping[str, Any] | None = None,
     as_json: bool = False,
 ) -> None:
@@ -24,13 +25,15 @@ def open_page(
         url: the page.
         verb: who says so.
         wanted: open it too, where there is a display.
+        stays: the page is there until Ctrl-C; else it goes away by itself.
         ready: the line of JSON for ``--json``.
         as_json: print that on stdout, and nothing else.
     """
     if as_json:
         print(json.dumps(dict(ready or {"url": url})), flush=True)
     else:
-        sys.stderr.write(f"cascade {verb}: open {url}   (Ctrl-C ends it)\n")
+        told = f"open {url}   (Ctrl-C ends it)" if stays else f"while it runs, its page is {url}"
+        sys.stderr.write(f"cascade {verb}: {told}\n")
         sys.stderr.flush()
     if wanted and has_display():
         # Some browsers hold on to whoever starts them, and this one has pages to serve.

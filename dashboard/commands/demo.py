@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import signal
 import sys
 import threading
 import time
@@ -13,12 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dashboard.commands._ended import Ended, ended_by_signals
 from dashboard.commands._open import open_page
 from dashboard.commands._verb import Verb
 from dashboard.commands.analyze import print_report
 
 if TYPE_CHECKING:
     from cascade_runtime.agent.config import JobConfig
+    from cascade_runtime.agent.outcome import Outcome
     from cascade_runtime.vocabulary.report import Report
     from dashboard.demo.scenarios import Scenario
 
@@ -31,7 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("--ranks", type=int, default=4, metavar="N", help="how many ranks (4)")
     parser.add_argument(
-        "--scenario", default="kill-one", metavar="NAME", help="kill-one or clean (kill-one)"
+        "--scenario",
+        default="minute",
+        metavar="NAME",
+        help="minute, kill-one, kill-rank0, two-dead, freeze, straggler, rejoin, agent-dies or clean "
+        "(minute)",
     )
     parser.add_argument(
         "--virtual-hosts", type=int, default=1, metavar="H", help="play H hosts, an agent each (1)"
@@ -55,6 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Play the scenario, and show it until Ctrl-C unless headless; 0 when the verdict is the expected one.
 
+    A job that is ended early leaves its trace so far; the code is 128 and the signal's number then.
+
     Raises:
         BadUsage: an unknown scenario, too few ranks, a trace folder in use.
     """
@@ -62,28 +69,34 @@ def run(args: argparse.Namespace) -> int:
 
     scenario = find_scenario(args.scenario, args.ranks)  # before what takes seconds to import
 
-    from cascade_runtime.agent.launcher import make_config
-    from dashboard.demo import train
-    from dashboard.demo.collector import DemoCollector
+    from dashboard.demo.job import job_of
 
     out = args.out or Path("cascade-traces") / f"{scenario.name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    script = [str(Path(train.__file__)), "--steps", str(scenario.steps)]
-    script += ["--pause-ms", str(scenario.pause_ms)]
+    config = job_of(scenario, num_ranks=args.ranks, num_hosts=args.virtual_hosts, out=out)
+    try:
+        with ended_by_signals():
+            return _run(args, scenario, config, out)
+    except Ended as ended:
+        return _ended_at_once(args, config, out, ended.number)
+
+
+def _run(args: argparse.Namespace, scenario: Scenario, config: JobConfig, out: Path) -> int:
+    from dashboard.compiled import make_once
+    from dashboard.demo.collector import DemoCollector
+
     _say(f"scenario {scenario.name}: {scenario.summary}, {args.ranks} ranks")
     for line in scenario.story:
         _say(f"  {line}")
-    config = make_config(
-        script,
-        num_ranks=args.ranks,
-        num_hosts=args.virtual_hosts,
-        trace_dir=out,
-        name=scenario.name,
-    ).telling(list(scenario.story))
+    _say(f"its trace will be in {out}")
+    make_once(_say)
     with DemoCollector(args.data, _say) as collector:
         url = _announce(collector.url, config)
-        open_page(url, "demo", wanted=not (args.headless or args.no_open))
-        refusal = _play(args, scenario, config.shipping_to(collector.url))
+        wanted = not (args.headless or args.no_open)
+        open_page(url, "demo", wanted=wanted, stays=not args.headless)
+        outcome, refusal = _play(args, scenario, config.shipping_to(collector.url))
         told = not refusal and not args.headless and _show(args, config.run_id)
+    if outcome.stopped_by:
+        return _ended_early(args, config, out, outcome)
     if refusal:
         return refusal
     report = _close_trace(out, args.data, config.run_id)
@@ -94,23 +107,58 @@ def run(args: argparse.Namespace) -> int:
     return 0 if report.verdict == scenario.expected else 1
 
 
-def _play(args: argparse.Namespace, scenario: Scenario, config: JobConfig) -> int:
+def _play(args: argparse.Namespace, scenario: Scenario, config: JobConfig) -> tuple[Outcome, int]:
     """Run the job; what the demo ends with where it did not become the scenario, else 0."""
-    from cascade_runtime.agent.launcher import Launcher, Zygote
+    from cascade_runtime.agent.launcher import Launcher
+    from cascade_runtime.agent.zygote_process import Zygote
     from dashboard.demo.injector import Injector
 
     _say("importing torch once for all ranks ...")
     with Zygote() as zygote:
         config = config.forking_from(zygote.path)
-        with Injector(config, scenario.kills, _say) as injector, _stdout_to_stderr(args.json):
+        with Injector(config, scenario.strikes, _say) as injector, _stdout_to_stderr(args.json):
             outcome = Launcher(config).run()
+    if outcome.stopped_by:
+        return outcome, outcome.exit_code
     if not outcome.formed:
         _say("the job never formed; what its ranks said is above")
-        return 2
-    if len(injector.struck) != len(scenario.kills):
+        return outcome, 2
+    if len(injector.struck) != len(scenario.strikes):
         _say("the job ended before the fault could be done to it, so this was not the scenario")
-        return 1
-    return 0
+        return outcome, 1
+    return outcome, 0
+
+
+def _ended_early(args: argparse.Namespace, config: JobConfig, out: Path, outcome: Outcome) -> int:
+    """Somebody ended the job: close what there is of the trace, and say where."""
+    from cascade_runtime.agent.stopping import discard_trace, signal_name
+
+    name = signal_name(outcome.stopped_by)
+    if outcome.formed:
+        _collect_trace(out, args.data, config.run_id)
+        _say(
+            f"stopped by {name} after step {outcome.last_step}; the trace so far is in {out}: "
+            f"cascade replay {out}"
+        )
+    else:
+        discard_trace(config)
+        _say(f"stopped by {name} before the job had formed; there is no trace")
+    return outcome.exit_code
+
+
+def _ended_at_once(args: argparse.Namespace, config: JobConfig, out: Path, number: int) -> int:
+    """A signal before there was a job, or a second one while its trace was closed."""
+    from cascade_runtime.agent.stopping import EXIT_BASE, discard_trace, signal_name
+
+    if (out / "trace.json").exists():
+        _say(
+            f"ended at once by {signal_name(number)}: the trace in {out} may lack rows that the "
+            f"collector took; they are in {args.data}"
+        )
+    else:
+        discard_trace(config)
+        _say(f"stopped by {signal_name(number)} before the job had begun; there is no trace")
+    return EXIT_BASE + number
 
 
 def _show(args: argparse.Namespace, run_id: str) -> bool:
@@ -126,26 +174,10 @@ def _show(args: argparse.Namespace, run_id: str) -> bool:
             sys.stdout.flush()
             told = True
             _say("the page shows the same; Ctrl-C ends this and closes the trace")
-        with _ended_by_signals():
-            threading.Event().wait()
+        threading.Event().wait()
     except KeyboardInterrupt:
         _say("closing the trace ...")
     return told
-
-
-@contextlib.contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """A closed terminal, or kill, ends it as Ctrl-C does: the trace is closed all the same."""
-
-    def end(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _judged(data: Path, run_id: str) -> Report | None:
@@ -189,20 +221,16 @@ def _announce(url: str, config: JobConfig) -> str:
 
 
 def _close_trace(out: Path, data: Path, run_id: str) -> Report:
-    """What the collector took and what it could not, together as one trace with its results."""
+    """The trace, with its results."""
     import msgspec
 
     from analyzer import analyze
     from collector.data_folder import run_folder
-    from collector.trace.copy_run import copy_run
-    from collector.trace.seal import seal_trace
     from collector.trace.trace_folder import open_trace
     from collector.trace.trace_writer import write_results
 
+    _collect_trace(out, data, run_id)
     run = run_folder(data, run_id)
-    if run.exists():
-        copy_run(run, out)
-    seal_trace(out)
     with open_trace(out) as source:
         analysis = analyze(source)
     report = msgspec.json.encode(analysis.report)
@@ -210,6 +238,18 @@ def _close_trace(out: Path, data: Path, run_id: str) -> Report:
     for folder in (out, run) if run.exists() else (out,):
         write_results(folder, analysis.results, report)
     return analysis.report
+
+
+def _collect_trace(out: Path, data: Path, run_id: str) -> None:
+    """What the collector took and what it could not, together as one trace."""
+    from collector.data_folder import run_folder
+    from collector.trace.copy_run import copy_run
+    from collector.trace.seal import seal_trace
+
+    run = run_folder(data, run_id)
+    if run.exists():
+        copy_run(run, out)
+    seal_trace(out)
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cascade_runtime.vocabulary.errors import BadUsage, CascadeError
+from dashboard.commands._ended import Ended, ended_by_signals
 from dashboard.commands._verb import Verb
 
 if TYPE_CHECKING:
@@ -26,6 +27,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=1,
         metavar="H",
         help="play H hosts on this machine, an agent each (1)",
+    )
+    parser.add_argument(
+        "--respawn",
+        type=int,
+        default=0,
+        metavar="K",
+        help="start a rank that was lost again, at most K times; it joins the job as it runs (0)",
     )
     parser.add_argument(
         "--observe", action="store_true", help="decide and record, but change nothing"
@@ -53,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
         BadUsage: no script, fewer than two ranks, a trace folder in use, no collector's address.
         BadPolicy: a policy that breaks a rule.
     """
-    from cascade_runtime.agent.launcher import Launcher, make_config
+    from cascade_runtime.agent.launcher import make_config
     from cascade_runtime.vocabulary.policy import load_policy
 
     command = args.command[1:] if args.command[:1] == ["--"] else args.command
@@ -73,22 +81,66 @@ def run(args: argparse.Namespace) -> int:
         policy=policy,
         trace_dir=out,
         collector=args.collector,
+        respawn=args.respawn,
     )
+    try:
+        with ended_by_signals():
+            return _run(args, config, out)
+    except Ended as ended:
+        return _ended_at_once(config, out, ended.number)
+
+
+def _run(args: argparse.Namespace, config: JobConfig, out: Path) -> int:
+    from cascade_runtime.agent.launcher import Launcher
+    from cascade_runtime.agent.stopping import discard_trace, signal_name
+
+    script = Path(config.command[0])
+    if args.respawn and args.observe:
+        _say("nobody is started again while observing: --respawn has no effect with --observe")
     _say(f"starting {args.num_ranks} ranks of {script.name} ({config.mode}), trace in {out}")
     if config.collector is not None:
         _say(f"run {config.run_id} goes to {config.collector} while it lasts")
     outcome = Launcher(config).run()
+    if outcome.stopped_by and not outcome.formed:
+        discard_trace(config)
+        _say(
+            f"stopped by {signal_name(outcome.stopped_by)} before all ranks had attached: no trace"
+        )
+        return outcome.exit_code
     if outcome.formed:
         shipped = config.collector is not None and _tell_shipped(out, config)
         try:
             _close_trace(out)
         except (CascadeError, OSError) as error:  # the script's exit code is worth more than ours
             _say(f"the trace was not sealed (it reads from its spool all the same): {error}")
-        if not shipped:
+        if outcome.stopped_by:
+            _say(
+                f"stopped by {signal_name(outcome.stopped_by)} after step {outcome.last_step}; "
+                f"{_where(out, config, shipped=shipped)}"
+            )
+        elif not shipped:
             _say(f"trace in {out}   look at it: cascade analyze {out}")
     elif outcome.exit_code == 0:
         _say("no rank attached: the script trains no DistributedDataParallel model")
     return outcome.exit_code
+
+
+def _ended_at_once(config: JobConfig, out: Path, number: int) -> int:
+    """A signal before there was a job, or while its trace was closed."""
+    from cascade_runtime.agent.stopping import EXIT_BASE, discard_trace, signal_name
+
+    if (out / "trace.json").exists():
+        _say(f"ended at once by {signal_name(number)}; {out} reads all the same")
+    else:
+        discard_trace(config)
+        _say(f"stopped by {signal_name(number)} before the job had begun: no trace")
+    return EXIT_BASE + number
+
+
+def _where(out: Path, config: JobConfig, *, shipped: bool) -> str:
+    if shipped:
+        return f"the run so far is in {config.collector}"
+    return f"the trace so far is in {out}: cascade replay {out}"
 
 
 def _close_trace(trace: Path) -> None:

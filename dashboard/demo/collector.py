@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -71,7 +72,11 @@ class DemoCollector:
         """
         try:
             self.data.mkdir(parents=True, exist_ok=True)
-            ready = self._start()
+            # In a thread: Ctrl-C could come between the start of a process and our knowing of it.
+            starter = ThreadPoolExecutor(1)
+            starting = starter.submit(self._start)
+            starter.shutdown(wait=False)
+            ready = starting.result()
         except OSError as error:
             self._sock.close()
             raise BadUsage(
@@ -79,6 +84,9 @@ class DemoCollector:
                 where=str(self.data),
                 hint="give another folder with --data",
             ) from error
+        except BaseException:  # Ctrl-C while it starts
+            self._end_at_once()
+            raise
         if ready is None:
             self._sock.close()
             failure = self._failure()
@@ -94,16 +102,28 @@ class DemoCollector:
 
     def __exit__(self, *ignored: object) -> None:
         """Stop it: everything that it took is in the runs' folders then."""
-        with self._starting:  # no process comes after this
+        try:
+            with self._starting:  # no process comes after this
+                self._stopping.set()
+            if self._process is not None:
+                self._process.terminate()  # does nothing to one that has ended
+                self._thread.join(_STOP_S)
+                if self._thread.is_alive():
+                    self._process.kill()
+            self._thread.join()
+            self._sock.close()
+        except BaseException:  # a second Ctrl-C
+            self._end_at_once()
+            raise
+        self._bring_in()
+
+    def _end_at_once(self) -> None:
+        """What it took and had not written out stays in its journal: the next start brings it in."""
+        with self._starting:
             self._stopping.set()
         if self._process is not None:
-            self._process.terminate()  # does nothing to one that has ended
-            self._thread.join(_STOP_S)
-            if self._thread.is_alive():
-                self._process.kill()
-        self._thread.join()
+            self._process.kill()
         self._sock.close()
-        self._bring_in()
 
     def _bring_in(self) -> None:
         """A collector that was killed last left rows in its journal alone: bring them into the folders."""

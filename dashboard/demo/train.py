@@ -1,4 +1,6 @@
-"""A plain DistributedDataParallel job, as anybody writes it; nothing in it knows of CASCADE.
+"""A plain DistributedDataParallel job, as anybody writes it.
+
+All that it knows of CASCADE is where its loop begins: a rank that comes back goes on where the others are.
 
 A student network learns a fixed teacher from seeded data; rank r's batch of step s depends on
 (seed, r, s) alone, so a run can be computed again without the contributions that a dead rank never
@@ -16,6 +18,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
+
+import cascade_runtime as cascade
 
 WIDTH, CLASSES, BATCH = 256, 10, 64
 
@@ -55,6 +59,9 @@ def main() -> None:
     parser.add_argument(
         "--pause-ms", type=float, default=0.0, help="per step, for watching it live"
     )
+    parser.add_argument("--late-rank", type=int, default=-1, help="the rank that comes late ...")
+    parser.add_argument("--late-ms", type=float, default=50.0, help="... by this, asleep ...")
+    parser.add_argument("--late-steps", default="1-0", help="... in the steps FIRST-LAST")
     parser.add_argument("--dtype", choices=("float32", "float64"), default="float32")
     arguments = parser.parse_args()
 
@@ -66,8 +73,11 @@ def main() -> None:
     optimizer = build_optimizer(model)
     loss_of = nn.CrossEntropyLoss()
     loss = torch.zeros(())
-    for step in range(1, arguments.steps + 1):
+    first_late, last_late = (int(step) for step in arguments.late_steps.split("-"))
+    for step in range(cascade.start_step() + 1, arguments.steps + 1):
         inputs, labels = batch_of(arguments.seed, rank, step)
+        if rank == arguments.late_rank and first_late <= step <= last_late:
+            time.sleep(arguments.late_ms / 1000)  # as a slow reader of its data would
         optimizer.zero_grad()
         loss = loss_of(model(inputs), labels)
         loss.backward()

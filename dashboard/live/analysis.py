@@ -54,7 +54,10 @@ class LiveAnalysis:
             if self._stopping.is_set():
                 return None
             try:
-                self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+                # A session of its own: Ctrl-C ends the collector, and that ends this.
+                self._process = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, start_new_session=True
+                )
             except OSError as error:
                 _log.error("the analysis of runs does not start: %s", error)
                 return None

@@ -28,6 +28,7 @@ class Panel:
         figure: makes the chart of the statement's answer; None when there is nothing to draw.
         empty: what it means, for this chart, that there is nothing to draw.
         order: place on the page.
+        note: a sentence under the title, where its words need one.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Panel:
     figure: Callable[[pa.Table], Figure | None]
     empty: str
     order: int
+    note: str = ""
 
 
 REGIMES = ("STRONG", "CAUSAL", "EVENTUAL")

@@ -45,4 +45,7 @@ PLUGIN = Panel(
     figure=_figure,
     empty="no rank waited for another one",
     order=1,
+    note="Caused: waits of which one rank alone bears at least half; of others nobody is the cause. "
+    "What ranks share when they come last together is in “Blamed” on the timeline's page and in "
+    "cascade analyze, so those figures differ.",
 )

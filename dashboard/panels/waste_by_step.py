@@ -49,11 +49,11 @@ def _figure(table: pa.Table) -> Figure | None:
                 customdata=worst,
             ),
             bars(
-                "caused by other ranks" if num_steps == 1 else "all other waiting",
+                "by other ranks, or by none alone" if num_steps == 1 else "all other waiting",
                 found["step"],
                 rest,
                 "token:faint",
-                "step %{x}: other ranks caused %{y:.3f} s"
+                "step %{x}: %{y:.3f} s for other ranks, or for none alone"
                 if num_steps == 1
                 else "step %{x}: %{y:.3f} s besides",
             ),

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from fastapi import FastAPI
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from collector.web.errors import NotFound
 from dashboard import story, tiles
 from dashboard.shell.context import Shell
-from dashboard.shell.lazy_pages import LazyPages
+from dashboard.shell.lazy_pages import LazyPages, document
 from dashboard.shell.paths import ROOT
+from dashboard.shell.run_document import nowhere_document
 from dashboard.shell.sign_in import sign_in_routes
 
 
@@ -37,7 +41,35 @@ def add_dashboard(app: FastAPI, shell: Shell) -> LazyPages:
         Route(f"{ROOT}{{path:path}}", pages),
         *sign_in_routes(shell.sessions),
     ]
+    app.router.default = _Nowhere(app.router.default, shell)
     return pages
+
+
+class _Nowhere:
+    """What no route takes: a person gets a page with links, a program the collector's own error.
+
+    Args:
+        otherwise: answers programs.
+        shell: what is shown.
+    """
+
+    def __init__(self, otherwise: ASGIApp, shell: Shell) -> None:
+        self._otherwise = otherwise
+        self._shell = shell
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http" or not _is_a_persons(Request(scope)):
+            await self._otherwise(scope, receive, send)
+            return
+        told = await run_in_threadpool(nowhere_document, self._shell, scope["path"])
+        await document(told, NotFound.status)(scope, receive, send)
+
+
+def _is_a_persons(request: Request) -> bool:
+    """Whether a browser asks for a page: it says so, and below ``/v1`` there are none."""
+    wants = "text/html" in request.headers.get("accept", "")
+    return wants and request.method in ("GET", "HEAD") and not request.url.path.startswith("/v1/")
 
 
 async def _to_the_pages(request: Request) -> Response:

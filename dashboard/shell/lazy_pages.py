@@ -99,14 +99,14 @@ class LazyPages:
             status = 200 if inner else await run_in_threadpool(self._status, path)
         except CascadeError as error:  # a person reads it, not a program
             told = await run_in_threadpool(failed_document, error)
-            await _document(told, status_of(error))(scope, receive, send)
+            await document(told, status_of(error))(scope, receive, send)
             return
         if isinstance(status, str):
             await RedirectResponse(status, status_code=303)(scope, receive, send)
             return
         if isinstance(status, bytes):
             self._warm_up_later()
-            await _document(status)(scope, receive, send)
+            await document(status)(scope, receive, send)
             return
         pages = self._built
         if pages is None:
@@ -157,7 +157,8 @@ class LazyPages:
         return 200 if place.run_id is None or run is not None else 404
 
 
-def _document(body: bytes, status: int = 200) -> Response:
+def document(body: bytes, status: int = 200) -> Response:
+    """A document of ours, with what it may load."""
     headers = {
         "content-security-policy": page_policy().decode(),
         "referrer-policy": OWN_REFERRER,

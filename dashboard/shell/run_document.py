@@ -14,7 +14,7 @@ from dashboard.shell.bundle import bundle
 from dashboard.shell.context import Shell
 from dashboard.shell.head import head, title_of
 from dashboard.shell.nodes import as_html
-from dashboard.shell.paths import Place
+from dashboard.shell.paths import NOWHERE, Place, address
 
 _PLAIN = "!*'()"
 
@@ -82,6 +82,56 @@ _FAILED = """<!DOCTYPE html>
 </body>
 </html>
 """
+
+
+_NOWHERE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<script src="{theme}"></script>
+<link rel="stylesheet" href="{sheet}">
+<script src="{script}" defer></script>
+<link rel="icon" type="image/svg+xml" href="{icon}">
+</head>
+<body>
+{head}
+<main class="cs-page">
+<div class="cs-title"><h1>No such page</h1></div>
+<div class="cs-notice" role="alert">
+<p>There is no page at <code>{path}</code>.</p>
+<ul>{links}</ul>
+</div>
+</main>
+</body>
+</html>
+"""
+
+_MOST_SHOWN = 200
+
+
+def nowhere_document(shell: Shell, path: str) -> bytes:
+    """The document of an address that no page has: what is asked for, and where to go.
+
+    Args:
+        shell: what is shown.
+        path: as it was asked for; it may be hostile.
+    """
+    files = bundle()
+    ways = [("All runs", address("runs")), ("SQL", address("sql")), ("Health", address("health"))]
+    links = [f'<li><a href="{html.escape(href)}">{text}</a></li>' for text, href in ways]
+    links.append('<li><a href="/openapi.json">What programs may ask (OpenAPI)</a></li>')
+    return _NOWHERE.format(
+        title=html.escape(title_of(NOWHERE, None)),
+        theme=files.theme.path,
+        sheet=files.sheet.path,
+        script=files.script.path,
+        icon=files.icon.path,
+        head=as_html(head(shell, NOWHERE, None)),
+        path=html.escape(path[:_MOST_SHOWN]),
+        links="".join(links),
+    ).encode()
 
 
 def failed_document(error: CascadeError) -> bytes:

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
+
+from dashboard.story.actor_names import ActorNames
 from dashboard.story.actors import Cast
 from dashboard.story.excursions import Excursion
 from dashboard.story.facts import Facts
 from dashboard.story.marks import gap_words
 from dashboard.story.model import Gap, Incident, Silence, ViolationPart, WaitsPart
+from dashboard.story.returns import returns_of
 from dashboard.story.silence import quiet_ns
+from dashboard.story.stuck import stuck_of
 from dashboard.story.words import count, duration, moment, plain, seconds, sentence, stopped, who
 
 MAX_INCIDENTS = 200
@@ -23,7 +28,7 @@ LEAST_PAD_NS = 50_000_000
 _PAD = 0.5
 
 _SEVERITY = {"error": 0, "warning": 1, "info": 2}
-_KIND = ("violation", "hang", "loss", "excursion", "silent", "gap", "wait")
+_KIND = ("violation", "hang", "loss", "excursion", "silent", "gap", "return", "agent", "wait")
 
 
 @dataclass(frozen=True)
@@ -48,19 +53,25 @@ def incidents_of(seen: Seen) -> list[Incident]:
     """At most MAX_INCIDENTS, worst first."""
     found = [
         *_violations(seen),
+        *_stuck(seen),
         *_hang(seen),
         *_losses(seen),
         *(_excursion(seen, e) for e in seen.excursions),
         *_silences(seen),
         *_gaps(seen),
         *_waits(seen),
+        *_returns(seen),
+        *_agents(seen),
     ]
-    return sorted(found, key=_badness)[:MAX_INCIDENTS]
+    lost = {f"excursion:{e.walks[0].id}" for e in seen.excursions if e.died or e.stopped}
+    return sorted(found, key=lambda one: _badness(one, one.id in lost))[:MAX_INCIDENTS]
 
 
-def _badness(one: Incident) -> tuple[int, int, int, int]:
+def _badness(one: Incident, lost: bool) -> tuple[int, int, int, int, int]:
+    """For sorting: of one kind those in which a rank was lost come first, then the longest."""
     length = 0 if one.kind == "violation" else one.end_ns - one.at_ns
-    return _SEVERITY.get(one.severity, 2), _KIND.index(one.kind), -length, one.at_ns
+    severity = _SEVERITY.get(one.severity, 2)
+    return severity, _KIND.index(one.kind), int(not lost), -length, one.at_ns
 
 
 def _incident(
@@ -119,6 +130,19 @@ def _many(seen: Seen, code: str, those: list[ViolationPart]) -> Incident:
     )
 
 
+def _stuck(seen: Seen) -> list[Incident]:
+    stuck = stuck_of(seen.facts)
+    if stuck is None:
+        return []
+    by = stuck.by[0]
+    return [
+        _incident(
+            seen, "hang", f"held:{by}", "error", stuck.at_ns, stuck.end_ns, stuck.title(),
+            stuck.words(), f"rank:{by}",
+        )
+    ]  # fmt: skip
+
+
 def _hang(seen: Seen) -> list[Incident]:
     quiet = quiet_ns(seen.facts)
     if quiet < HANG_NS:
@@ -136,13 +160,14 @@ def _losses(seen: Seen) -> list[Incident]:
     found, last = [], seen.last_ns
     facts, missing = seen.facts, seen.cast.missing
     told = facts.meta.mode != "imported" or facts.meta.clean_end is False
-    if facts.state == "unclean" and facts.num_rows and told:
+    if facts.state in ("stopped", "unclean") and facts.num_rows and told:
         still = [a.rank for a in seen.cast.actors if a.kind != "agent" and a.end is None]
         of = f"; {who(still)} had not left" if still else ""
-        said = f"The run was not closed cleanly: its last row is at {moment(last)}{of}."
-        found.append(
-            _incident(seen, "loss", "end", "error", last, last, "The end is missing", said, None)
-        )
+        how, level, title = "is still running, or was cut off", "error", "The end is missing"
+        if facts.is_stopped_early:
+            how, level, title = "was stopped before its scripts had ended", "info", "Stopped early"
+        said = f"The run {how}: its last row is at {moment(last)}{of}."
+        found.append(_incident(seen, "loss", "end", level, last, last, title, said, None))
     if missing and facts.state not in ("live", "waiting"):
         said = f"{sentence(who(missing))[:-1]} left no row, so what they did is not known."
         if len(missing) == 1:
@@ -156,9 +181,15 @@ def _excursion(seen: Seen, one: Excursion) -> Incident:
     walk = one.walks[0]
     bad = not one.is_back and seen.facts.state != "live"
     cause = sentence(one.cause)[:-1]
-    title = f"{cause}: {one.lowest} for {duration(one.span_ns)}"
+    span = duration(one.span_ns)
+    several = len(one.passed) > 1
+    how = f"down to {one.lowest}, {span} out of STRONG" if several else f"{one.lowest} for {span}"
+    title = f"{cause}: {how}"
+    severity = "error" if bad and one.num_open else "warning"
+    if one.is_back and walk.fault == "NODE_CHURN_HIGH" and not one.died and not one.stopped:
+        severity = "info"  # who came and went is told by incidents of their own
     return _incident(
-        seen, "excursion", walk.id, "error" if bad and one.num_open else "warning",
+        seen, "excursion", walk.id, severity,
         one.fault_ns, one.end_ns, title, one.words(), f"walk:{walk.id}",
     )  # fmt: skip
 
@@ -166,7 +197,11 @@ def _excursion(seen: Seen, one: Excursion) -> Incident:
 def _silences(seen: Seen) -> list[Incident]:
     found = []
     by_rank: dict[int, list[Silence]] = {}
+    stuck = stuck_of(seen.facts)
     for silence in seen.silent:
+        to = seen.last_ns if silence.to_ns is None else silence.to_ns
+        if stuck and silence.rank in (*stuck.by, *stuck.held) and to >= stuck.end_ns:
+            continue  # what holds it up is told, and who is held
         by_rank.setdefault(silence.rank, []).append(silence)
     for rank, those in by_rank.items():
         spans = [(s.from_ns, seen.last_ns if s.to_ns is None else s.to_ns) for s in those]
@@ -190,18 +225,53 @@ def _gaps(seen: Seen) -> list[Incident]:
     for gap in seen.gaps:
         by_rank.setdefault(gap.rank, []).append(gap)
     found = []
+    names = ActorNames(seen.cast)
     for rank, those in by_rank.items():
         at, end = those[0].at_ns, those[-1].at_ns
-        said = gap_words(those[0])
+        whom = names(rank, those[0].incarnation)
+        said = gap_words(those[0], names)
         if len(those) > 1:
             known = sum(gap.num_events or 0 for gap in those)
-            said = (
-                f"{count(len(those), 'time')} events of rank {rank} are missing, {known:,} known."
-            )
-        title = f"Events of rank {rank} are missing"
+            said = f"{count(len(those), 'time')} events of {whom} are missing, {known:,} known."
+        title = f"Events of {whom} are missing"
         found.append(
             _incident(seen, "gap", str(rank), "warning", at, end, title, said, f"rank:{rank}")
         )
+    return found
+
+
+def _returns(seen: Seen) -> list[Incident]:
+    """Each at the time when it was back, in a window that shows how long it was away."""
+    found = [
+        _incident(
+            seen, "return", f"{one.rank}.{one.incarnation}", "info", one.lost_ns, one.back_ns,
+            f"Rank {one.rank} came back", one.words(), f"rank:{one.rank}",
+        )
+        for one in returns_of(seen.facts)
+    ]  # fmt: skip
+    return [msgspec.structs.replace(one, at_ns=one.end_ns) for one in found]
+
+
+def _agents(seen: Seen) -> list[Incident]:
+    """Host agents that ended and were started again: no view tells of them."""
+    agents = {(a.rank, a.incarnation): a for a in seen.cast.actors if a.kind == "agent"}
+    found = []
+    for (rank, incarnation), actor in agents.items():
+        before = agents.get((rank, incarnation - 1))
+        if before is None:
+            continue
+        name = f"agent of {actor.host}" if actor.host else "host's agent"
+        at, end = before.last_ns, max(before.last_ns, actor.first_ns)
+        said = (
+            f"The {name} ended at {moment(at)} and was there again after {duration(end - at)}; "
+            "ranks go on without it."
+        )
+        found.append(
+            _incident(
+                seen, "agent", f"{rank}.{incarnation}", "info", at, end,
+                f"The {name} was started again", said, None,
+            )
+        )  # fmt: skip
     return found
 
 
@@ -213,7 +283,7 @@ def _waits(seen: Seen) -> list[Incident]:
         rank, share = int(waits.chronic["rank"]), waits.chronic["share_of_steps"]
         caused = next((r["caused_s"] for r in waits.by_rank if r["rank"] == rank), 0.0)
         said = (
-            f"Rank {rank} made the others wait in {share:.0%} of the steps that had waits, "
+            f"Rank {rank} has the largest blame in {share:.0%} of the steps that had waits, "
             f"{seconds(caused)} in all, summed over ranks."
         )
         return [

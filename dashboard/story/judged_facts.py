@@ -13,10 +13,19 @@ from dashboard.story.source import RunSource
 MAX_PAIRS = 200
 
 _PAIRS = f"""
-SELECT root_rank AS caused_by, rank AS waited, count(*)::BIGINT AS num, sum(wait_ns) / 1e9 AS wait_s,
+WITH by_cause AS (
+    SELECT root_rank, rank, cause, count(*) AS num, sum(wait_ns) AS wait_ns
+    FROM waits WHERE root_rank IS NOT NULL AND wait_ns > 0 GROUP BY ALL
+)
+SELECT root_rank AS caused_by, rank AS waited, sum(num)::BIGINT AS num, sum(wait_ns) / 1e9 AS wait_s,
     arg_max(cause, wait_ns) AS cause
-FROM waits WHERE root_rank IS NOT NULL AND wait_ns > 0
-GROUP BY root_rank, rank ORDER BY wait_s DESC, caused_by, waited LIMIT {MAX_PAIRS}
+FROM by_cause GROUP BY root_rank, rank ORDER BY wait_s DESC, caused_by, waited LIMIT {MAX_PAIRS}
+"""  # noqa: S608  # a number of ours
+
+_HELD = f"""
+SELECT rank AS waited, root_rank AS absent, min(step) AS step, sum(wait_ns)::BIGINT AS wait_ns
+FROM waits WHERE is_open AND cause = 'absent rank' AND wait_ns > 0 AND root_rank IS NOT NULL
+GROUP BY ALL ORDER BY wait_ns DESC, waited LIMIT {MAX_PAIRS}
 """  # noqa: S608  # a number of ours
 
 
@@ -27,7 +36,8 @@ class JudgedFacts:
     Attributes:
         judged_ns: wall clock when it was made.
         upto_ns: wall clock of the last row that it saw; None where that is not known.
-        pairs: who made whom wait, largest first, at most MAX_PAIRS.
+        pairs: who made whom wait, with the cause of most of it, largest first, at most MAX_PAIRS.
+        held: who waits (at the end, waited) for a rank that never came, as ``pairs``.
         intervals: the result table regime_intervals; only of a trace that does not grow.
     """
 
@@ -35,6 +45,7 @@ class JudgedFacts:
     judged_ns: int | None
     upto_ns: int | None
     pairs: list[dict[str, Any]]
+    held: list[dict[str, Any]]
     intervals: pa.Table | None
 
 
@@ -51,5 +62,6 @@ def read_judged(source: RunSource, known: JudgedFacts | None) -> JudgedFacts | N
         judged_ns=judged_ns,
         upto_ns=upto,
         pairs=source.query_whole(_PAIRS).to_pylist(),
+        held=source.query_whole(_HELD).to_pylist(),
         intervals=None if source.is_live else source.results("regime_intervals"),
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dashboard.story.actor_names import ActorNames
 from dashboard.story.facts import Facts
+from dashboard.story.fault_words import fault_words
 from dashboard.story.model import Gap, Mark, ViolationPart, Walk
-from dashboard.story.words import plain, sentence
+from dashboard.story.words import count, plain, sentence
 
 MAX_MARKS = 2_000
 
@@ -13,14 +15,18 @@ _CALM = ("RECOVERY_DETECTED", "STABLE_SYNC")
 
 
 def marks_of(
-    facts: Facts, walks: list[Walk], gaps: list[Gap], violations: list[ViolationPart]
+    facts: Facts,
+    names: ActorNames,
+    walks: list[Walk],
+    gaps: list[Gap],
+    violations: list[ViolationPart],
 ) -> tuple[list[Mark], int]:
     """At most MAX_MARKS, errors first and then in time; and how many there are."""
     found = [
         *_walks(walks),
-        *_changes(facts),
-        *_faults(facts),
-        *_gaps(gaps),
+        *_changes(facts, names),
+        *_faults(facts, names),
+        *_gaps(gaps, names),
         *_violations(violations),
     ]
     found.sort(key=lambda m: (_ORDER.get(m.severity, 2), m.at_ns, m.rank, m.kind))
@@ -62,14 +68,16 @@ def _is_climb(walk: Walk) -> bool:
     return walk.from_regime == "EVENTUAL" or walk.to_regime == "STRONG"
 
 
-def _changes(facts: Facts) -> list[Mark]:
+def _changes(facts: Facts, names: ActorNames) -> list[Mark]:
     """Who left other than in order, and who came later."""
     found = []
     for row in facts.rows.changes:
         gone = row["what"] == "departed"
         if row["reason"] in (("finished",) if gone else ("started", None)):
             continue
-        why = f": {plain(row['reason'], 60)}" if row["reason"] else ""
+        why = f": {plain(row['reason'], 60)}" if row["reason"] not in (None, "joined") else ""
+        name = names(row["rank"], row["incarnation"] if gone else 0)
+        back = f" as {row['rank']}.{row['incarnation']}" if row["incarnation"] and not gone else ""
         found.append(
             Mark(
                 at_ns=facts.since(row["wall_ns"]),
@@ -79,36 +87,29 @@ def _changes(facts: Facts) -> list[Mark]:
                 incarnation=row["incarnation"],
                 fault=None,
                 epoch=row["epoch"],
-                sentence=sentence(
-                    f"rank {row['rank']} {'left' if gone else 'joined'} the view{why}"
-                ),
+                sentence=sentence(f"{name} {'left' if gone else 'joined'} the view{back}{why}"),
             )
         )
     return found
 
 
-def _faults(facts: Facts) -> list[Mark]:
-    found = []
-    for row in facts.rows.faults:
-        value = "" if row["value"] is None else f" {row['value']:g}"
-        unit = f" {plain(row['unit'], 20)}" if row["unit"] else ""
-        signal = f": {plain(row['signal'], 40)}{value}{unit}" if row["signal"] else ""
-        found.append(
-            Mark(
-                at_ns=facts.since(row["wall_ns"]),
-                kind="health",
-                severity="info" if row["fault"] in _CALM else "warning",
-                rank=row["rank"],
-                incarnation=row["incarnation"],
-                fault=row["fault"],
-                epoch=row["epoch"],
-                sentence=sentence(f"{row['fault']}{signal}, rank {row['rank']}"),
-            )
+def _faults(facts: Facts, names: ActorNames) -> list[Mark]:
+    return [
+        Mark(
+            at_ns=facts.since(row["wall_ns"]),
+            kind="health",
+            severity="info" if row["fault"] in _CALM else "warning",
+            rank=row["rank"],
+            incarnation=row["incarnation"],
+            fault=row["fault"],
+            epoch=row["epoch"],
+            sentence=sentence(fault_words(row, names(row["rank"], row["incarnation"]))),
         )
-    return found
+        for row in facts.rows.faults
+    ]
 
 
-def _gaps(gaps: list[Gap]) -> list[Mark]:
+def _gaps(gaps: list[Gap], names: ActorNames) -> list[Mark]:
     return [
         Mark(
             at_ns=gap.at_ns,
@@ -118,17 +119,19 @@ def _gaps(gaps: list[Gap]) -> list[Mark]:
             incarnation=gap.incarnation,
             fault=None,
             epoch=None,
-            sentence=gap_words(gap),
+            sentence=gap_words(gap, names),
         )
         for gap in gaps
     ]
 
 
-def gap_words(gap: Gap) -> str:
+def gap_words(gap: Gap, names: ActorNames) -> str:
     """A gap as a sentence."""
-    many = "an unknown number of" if gap.num_events is None else f"{gap.num_events:,}"
+    num = gap.num_events
+    many = "an unknown number of events" if num is None else count(num, "event")
     why = f" ({gap.reason.replace('_', ' ')})" if gap.reason else ""
-    return sentence(f"{many} events of rank {gap.rank} are missing{why}")
+    is_one = "is" if num == 1 else "are"
+    return sentence(f"{many} of {names(gap.rank, gap.incarnation)} {is_one} missing{why}")
 
 
 def _violations(violations: list[ViolationPart]) -> list[Mark]:
@@ -141,7 +144,7 @@ def _violations(violations: list[ViolationPart]) -> list[Mark]:
             incarnation=v.incarnation,
             fault=None,
             epoch=v.epoch,
-            sentence=f"{v.code} {v.sentence}",
+            sentence=f"{v.code} {v.name}: {v.sentence}",
         )
         for v in violations
     ]

@@ -22,13 +22,18 @@ def _gpu(facts: Facts) -> dict[str, str]:
 def _cpu(facts: Facts) -> dict[str, str]:
     if facts.samples["cpu"] or facts.samples["compute"]:
         return {"state": "measured", "why": ""}
-    return {"state": "not_measured", "why": "no sample of the ranks' processes in this run"}
+    why = "no sample of the ranks' processes"
+    return {"state": "not_measured", "why": f"{why} {_so_far(facts)}"}
+
+
+def _so_far(facts: Facts) -> str:
+    return "so far" if facts.state == "live" else "in this run"
 
 
 def _waits(facts: Facts) -> dict[str, str]:
     """Waits come of collectives. Where some were refused and others not, ``why`` says which."""
     if "collectives" not in facts.rows.counts:
-        return {"state": "not_measured", "why": "no collective was recorded in this run"}
+        return {"state": "not_measured", "why": f"no collective was recorded {_so_far(facts)}"}
     waits = None if facts.report is None else facts.report.waits
     why = plain(waits.refused, 400) if waits is not None and waits.refused else ""
     refused = waits is not None and bool(why) and not waits.by_rank

@@ -14,7 +14,11 @@ REGIME_CODES = {"STRONG": 0, "CAUSAL": 1, "EVENTUAL": 2}
 
 
 class RunPart(msgspec.Struct, kw_only=True):
-    """What the run is. ``state``: waiting (no row yet), live, ended, unclean (its end is missing)."""
+    """What the run is.
+
+    ``state``: waiting (no row yet), live, ended, stopped (early, by somebody), unclean (its end is
+    missing: it still runs elsewhere, or was cut off).
+    """
 
     run_id: str
     name: str
@@ -134,7 +138,7 @@ class Gap(msgspec.Struct, kw_only=True):
 
 
 class Check(msgspec.Struct, kw_only=True):
-    """One rule's answer."""
+    """One rule's answer; ``is_pending``: it is unknown only because rows are still to come."""
 
     code: str
     name: str
@@ -142,6 +146,7 @@ class Check(msgspec.Struct, kw_only=True):
     num_checked: int
     num_violations: int
     reason: str | None
+    is_pending: bool = False
 
 
 class VerdictPart(msgspec.Struct, kw_only=True):

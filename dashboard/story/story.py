@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dashboard.story.actor_names import ActorNames
 from dashboard.story.actors import cast_of
 from dashboard.story.debts import debts_of
 from dashboard.story.excursions import excursions_of
@@ -28,7 +29,7 @@ def tell(facts: Facts, measured: dict[str, dict[str, str]], version: str) -> Sto
     silent, waits = silent_of(facts, cast), waits_of(facts, cast)
     regimes = regimes_of(facts, cast, names, silent)
     gaps, violations = gaps_of(facts), violations_of(facts, names)
-    marks, num_marks = marks_of(facts, walks, gaps, violations)
+    marks, num_marks = marks_of(facts, ActorNames(cast), walks, gaps, violations)
     excursions = excursions_of(facts, walks, debts, names)
     seen = Seen(facts, cast, violations, excursions, silent, gaps, waits)
     return Story(

@@ -8,7 +8,11 @@ from cascade_runtime.vocabulary.report import Report
 from dashboard.story.actors import Cast
 from dashboard.story.excursions import Excursion
 from dashboard.story.facts import Facts
+from dashboard.story.losses import lost_count, lost_words
 from dashboard.story.model import Check, Regimes, VerdictPart
+from dashboard.story.reasons import but_so_far, detail_of, pending, reasons_of
+from dashboard.story.returns import back_words, returns_of
+from dashboard.story.stuck import stuck_of
 from dashboard.story.violations import counts, in_order
 from dashboard.story.words import (
     count,
@@ -22,9 +26,8 @@ from dashboard.story.words import (
 )
 
 MAX_DETAIL = 12
-_CUT = "The run's end is missing: it was not closed cleanly."
-_OPEN_END = ("the run did not end cleanly", "the run ended right after the fall")
-"""How the analyzer begins a reason that a run has for as long as it goes on."""
+MAX_CAUSES = 4
+"""Where STRONG was left for more reasons than these, only who was lost is told."""
 
 _NAMES = ("STRONG", "CAUSAL", "EVENTUAL")
 
@@ -39,11 +42,13 @@ def verdict_of(
     said = _said(state, facts, cast, regimes, excursions)
     if facts.state == "live" and state in ("violated", "ok", "unknown"):
         said = f"{_running(facts, cast, regimes)} {said}"
+    elif facts.state != "live" and (stuck := stuck_of(facts)) is not None:
+        said = f"{stuck.words()} {said}"
     return VerdictPart(
         state=state,
         sentence=said,
         detail=_detail(facts, cast, report),
-        checks=[] if report is None else [_check(report, i) for i in range(len(report.checks))],
+        checks=[] if report is None else _checks(facts, report),
         num_violations=0 if report is None else len(report.violations) - num_inferred,
         num_inferred=num_inferred,
         judged_upto_ns=_upto(facts),
@@ -69,6 +74,8 @@ def _state(facts: Facts, report: Report | None) -> str:
         return "unknown" if facts.problem else "judging"
     if report.verdict == "violated":
         return "violated"
+    if report.verdict == "unknown" and facts.state == "live" and pending(report):
+        return "judging"  # it fell silent, and rows may still come
     return report.verdict if facts.is_whole else "judging"
 
 
@@ -87,38 +94,37 @@ def _none(facts: Facts) -> str:
 
 
 def _judging(facts: Facts, cast: Cast, regimes: Regimes, excursions: Sequence[Excursion]) -> str:
-    upto = _upto(facts)
-    if facts.state == "live":
+    upto, is_live = _upto(facts), facts.state == "live"
+    but = "" if facts.report is None else but_so_far(facts.report, is_live=is_live)
+    if is_live:
         said = _running(facts, cast, regimes)
         if facts.judged is None:
             return f"{said} Not judged yet."
         ago = "" if upto is None else f" up to {duration(facts.since(facts.t1_ns) - upto)} ago"
-        return f"{said} Judged{ago}: no promise broken so far{_but(facts)}."
+        return f"{said} Judged{ago}: no promise broken so far{but}."
     ends = _end_words(facts)
     if facts.judged is None:
         return sentence(
-            f"being judged; until then nothing is known. {_tale(cast, excursions, ends)}"
+            f"being judged; until then nothing is known. {_tale(facts, excursions, ends)}"
         )
     at = "" if upto is None else f" up to {moment(upto)}"
-    return (
-        f"Being judged; no promise broken{at}{_but(facts)}. {_tale(cast, excursions, ends)}".strip()
-    )
+    return f"Being judged; no promise broken{at}{but}. {_tale(facts, excursions, ends)}".strip()
 
 
-def _but(facts: Facts) -> str:
-    """What cannot be decided in a run that goes on, for other reasons than that it goes on."""
-    assert facts.report is not None
-    others = [(w, c) for w, c in _reasons(facts.report) if not w.startswith(_OPEN_END)]
-    if not others:
-        return ""
-    num = sum(len(codes) for _, codes in others)
-    why = plain(others[0][0], 300).rstrip(".")
-    return f", but {count(num, 'check')} cannot be answered: {why}"
+def _cut(facts: Facts) -> str:
+    """Why the run has no clean end."""
+    if facts.is_stopped_early:
+        return "The run was stopped before its scripts had ended."
+    return "The run's end is missing: it is still running, or was cut off."
 
 
 def _ok(facts: Facts, cast: Cast, regimes: Regimes, excursions: Sequence[Excursion]) -> str:
-    tale = _tale(cast, excursions, _end_words(facts)) or _calm(facts, cast, regimes)
-    cut = _CUT if facts.state == "unclean" and facts.meta.mode != "imported" else ""
+    tale = _tale(facts, excursions, _end_words(facts)) or _calm(facts, cast, regimes)
+    cut = (
+        _cut(facts)
+        if facts.state in ("stopped", "unclean") and facts.meta.mode != "imported"
+        else ""
+    )
     return " ".join(part for part in ("No promise was broken.", tale, cut) if part)
 
 
@@ -141,12 +147,12 @@ def _violated(facts: Facts) -> str:
 def _unknown(facts: Facts) -> str:
     if facts.report is None:
         return sentence(f"cannot be decided: the analysis failed ({plain(facts.problem, 200)})")
-    reasons = _reasons(facts.report)
+    reasons = reasons_of(facts.report.checks)
     if not reasons:
         return "Cannot be decided: nothing in this run could be checked."
     why = reasons[0][0]
     more = len(reasons) - 1
-    rest = f" {count_word(more, 'more reason')} below." if more else ""
+    rest = f" {count_word(more, 'more reason')}: see what was checked." if more else ""
     num = sum(len(c) for _, c in reasons)
     return (
         f"Cannot be decided: {plain(why, 300).rstrip('.')}. {count_word(num, 'check')} could not be "
@@ -154,28 +160,23 @@ def _unknown(facts: Facts) -> str:
     )
 
 
-def _reasons(report: Report) -> list[tuple[str, list[str]]]:
-    """Why checks are unknown, with their codes; the reason that took most answers first."""
-    found: dict[str, list[str]] = {}
-    for check in report.checks:
-        if check.verdict == "unknown":
-            found.setdefault(check.reason or "no reason was given", []).append(check.code)
-    return sorted(found.items(), key=lambda item: -len(item[1]))
-
-
-def _tale(cast: Cast, excursions: Sequence[Excursion], ends: str) -> str:
-    """What happened: one excursion in full, several in sum; nothing for a calm run."""
+def _tale(facts: Facts, excursions: Sequence[Excursion], ends: str) -> str:
+    """What happened: one excursion in full, several in sum, who came back; nothing for a calm run."""
     if not excursions:
         return ""
-    if len(excursions) > 1:
-        return _sum_of(excursions, ends)
-    (one,) = excursions
-    left = f"{one.walks[0].from_regime or 'STRONG'} was left on {one.walks[0].fault or 'a walk'}"
-    if one.died:
-        head, whom = f"{count_word(len(one.died), 'rank')} died", "the others"
+    said = _one(excursions[0], ends) if len(excursions) == 1 else _sum_of(excursions, ends)
+    return f"{said} {back_words(returns_of(facts))}".rstrip()
+
+
+def _one(one: Excursion, ends: str) -> str:
+    if lost := lost_count(one.died, one.stopped):
+        head, whom = lost, "the others"
     else:
-        head, whom = sentence(left)[:-1], "the ranks"
-    parts = [f"went on in {one.lowest} for {duration(one.span_ns)}"]
+        head, whom = sentence(one.cause)[:-1], "the ranks"
+    if len(one.passed) == 1:
+        parts = [f"went on in {one.lowest} for {duration(one.span_ns)}"]
+    else:
+        parts = [f"went down to {one.lowest}", f"were out of STRONG for {duration(one.span_ns)}"]
     written_off = sum(debt.fate == "written_off" for debt in one.debts)
     settled = len(one.debts) - one.num_open - written_off
     if settled:
@@ -187,16 +188,21 @@ def _tale(cast: Cast, excursions: Sequence[Excursion], ends: str) -> str:
         parts.append(f"left {count(one.num_open, 'debt')} open")
     parts.append("are back in STRONG" if one.is_back else f"{ends} out of STRONG")
     said = ", ".join(parts[:-1]) + " and " + parts[-1]
-    return f"{head} at {moment(one.fault_ns)}; {whom} {said}."
+    return f"{head} {one.when}; {whom} {said}."
 
 
 def _sum_of(excursions: Sequence[Excursion], ends: str) -> str:
     span = sum(e.span_ns for e in excursions)
-    died = sorted({rank for e in excursions for rank in e.died})
     debts, num_open = sum(len(e.debts) for e in excursions), sum(e.num_open for e in excursions)
-    said = f"STRONG was left {len(excursions):,} times, for {duration(span)} in all"
-    if died:
-        said += f"; {who(died)} died"
+    causes = list(dict.fromkeys(e.cause for e in excursions))
+    lost = lost_words(
+        sorted({rank for e in excursions for rank in e.died}),
+        sorted({rank for e in excursions for rank in e.stopped}),
+    )
+    why = ", ".join(causes) if len(causes) <= MAX_CAUSES else lost
+    known = f" ({why})" if why else ""
+    times = "twice" if len(excursions) == 2 else f"{len(excursions):,} times"
+    said = f"STRONG was left {times}{known}, for {duration(span)} in all"
     if debts:
         said += f"; {count(debts, 'debt')} opened, " + (
             f"{num_open:,} still open" if num_open else "none open"
@@ -218,6 +224,8 @@ def _calm(facts: Facts, cast: Cast, regimes: Regimes) -> str:
 
 
 def _running(facts: Facts, cast: Cast, regimes: Regimes) -> str:
+    if (stuck := stuck_of(facts)) is not None:
+        return stuck.words()
     here = {a.rank for a in cast.actors if a.kind != "agent" and a.end is None}
     expected = len(set(cast.ranks) | set(cast.missing))
     said = [f"{len(here):,} of {expected:,} ranks"]
@@ -238,27 +246,29 @@ def _running(facts: Facts, cast: Cast, regimes: Regimes) -> str:
 
 def _detail(facts: Facts, cast: Cast, report: Report | None) -> list[str]:
     found = []
-    if facts.state == "unclean" and facts.num_rows and facts.meta.mode != "imported":
-        found.append(_CUT)
+    if facts.state in ("stopped", "unclean") and facts.num_rows and facts.meta.mode != "imported":
+        found.append(_cut(facts))
     if cast.missing:
         found.append(f"No rows came from {who(cast.missing)}.")
     if report is not None:
-        for why, codes in _reasons(report):
-            found.append(f"{sentence(plain(why, 300))} [{' '.join(codes)}]")
-        absent = [c.code for c in report.checks if c.verdict == "not_checked"]
-        if absent:
-            found.append(f"{count_word(len(absent), 'check')} not made: {' '.join(absent)}.")
+        is_live = facts.state == "live"
+        found += detail_of(report, is_whole=facts.is_whole, is_live=is_live)
         found += [sentence(plain(line, 300)) for line in report.not_supplied]
     return list(dict.fromkeys(found))[:MAX_DETAIL]
 
 
-def _check(report: Report, index: int) -> Check:
-    check = report.checks[index]
-    return Check(
-        code=check.code,
-        name=check.name,
-        verdict=check.verdict,
-        num_checked=check.num_checked,
-        num_violations=check.num_violations,
-        reason=plain(check.reason, 300) or None,
-    )
+def _checks(facts: Facts, report: Report) -> list[Check]:
+    is_live = facts.state == "live"
+    later = set() if facts.is_whole and not is_live else {c.code for c in pending(report)}
+    return [
+        Check(
+            code=check.code,
+            name=check.name,
+            verdict=check.verdict,
+            num_checked=check.num_checked,
+            num_violations=check.num_violations,
+            reason=plain(check.reason, 300) or None,
+            is_pending=check.code in later,
+        )
+        for check in report.checks
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from cascade_runtime.vocabulary.report import WaitSummary
 from dashboard.story.actors import Cast
 from dashboard.story.facts import Facts
+from dashboard.story.losses import LOST
 from dashboard.story.model import WaitsPart
 from dashboard.story.words import plain, seconds
 
@@ -16,7 +17,7 @@ def waits_of(facts: Facts, cast: Cast) -> WaitsPart | None:
     waits = facts.judged.report.waits
     if not waits.by_rank and not waits.refused:
         return None
-    chronic = waits.chronic_straggler
+    chronic = waits.chronic_straggler if waits.main_cause() is not None else None
     return WaitsPart(
         source="judged",
         kind=waits.kind,
@@ -46,12 +47,17 @@ def _sentence(waits: WaitSummary, cast: Cast) -> str:
     )
     if waits.exposed_rank_s is not None:
         said += f" For {seconds(waits.exposed_rank_s)} of it the device was idle."
-    top = max(waits.by_rank, key=lambda r: (r.caused_s, -r.rank))
-    if top.caused_s <= 0:
-        return said
-    failed = {k[0] for k, d in cast.left.items() if d.reason == "failed"}
-    if top.rank in failed:
+    top = waits.main_cause()
+    if top is None:
+        even = any(r.caused_s > 0 for r in waits.by_rank)
+        return f"{said} The blame is about even: nobody in particular." if even else said
+    # Of those that did not come back.
+    last = max((a.incarnation for a in cast.actors if a.rank == top.rank), default=0)
+    lost = cast.left.get((top.rank, last))
+    if lost is not None and lost.reason in LOST:
+        how = "was stopped" if lost.reason == "stopped" else "died"
         return (
-            f"{said} For {seconds(top.caused_s)} of it they waited for rank {top.rank}, which died."
+            f"{said} For {seconds(top.caused_s)} of it they waited for rank {top.rank}, "
+            f"which {how}."
         )
-    return f"{said} Rank {top.rank} caused {seconds(top.caused_s)} of it."
+    return f"{said} Rank {top.rank} has the largest blame, {seconds(top.caused_s)} of it."

@@ -79,7 +79,8 @@ def _sentence(walk: Walk) -> str:
     on = f" on {walk.fault}" if walk.fault else ""
     said = f"epoch {walk.epoch}: {came} to {to}{on}"
     if came == to:
-        said = f"epoch {walk.epoch}: stays {to}{on}, the members change"
+        why = f" ({walk.reason})" if walk.reason else ""
+        said = f"epoch {walk.epoch}: stays {to}{on}, the members change{why}"
     said += f"; members {number_spans(walk.members) or 'nobody'}"
     if walk.missing:
         said += f", without {who(walk.missing)}"

@@ -31,6 +31,8 @@ FIRST_S = 0.5
 
 RETRY_S = 5.0
 
+_NEW = Building(0.0, "reading what is new")
+
 _log = logging.getLogger(__name__)
 
 
@@ -116,9 +118,14 @@ class RunTiles:
             return self.building
         if not grows or self._was_looked_at:
             self.look()
-        if grows or self._stopping.is_set():
+        return self._unread(source, grows=grows)
+
+    def _unread(self, source: RowSource | None, *, grows: bool) -> Building | None:
+        """What is missing in what is shown; of a run that grows there is always something, and it is not told."""
+        if source is None or grows or self._stopping.is_set() or self._builder.is_done(source):
             return self.building
-        return self.building or Building(0.0, "reading what is new")
+        # A thread that just begins has not said yet what it reads.
+        return self.building or _NEW
 
     def tile(
         self,
@@ -141,12 +148,12 @@ class RunTiles:
         """
         self.look()
         self._first.wait(FIRST_S)
+        missing = self._missing()
         with self._drawing:
             content = self._builder.shown
             rows = content.shown_ranks() if ranks is None else list(ranks)
             t0, shift = self._shift(t0)
             layers = content.layers(lanes, rows, pixel_bounds(a + shift, b + shift, w))
-            building = self.building
             head = {
                 "a": a,
                 "b": b,
@@ -155,7 +162,7 @@ class RunTiles:
                 "t0_ns": str(t0),
                 "upto_ns": content.upto_ns - shift,
                 "source": content.kind,
-                "building": None if building is None else building._asdict(),
+                "building": None if missing is None else missing._asdict(),
             }
         return encoded(head, layers)
 
@@ -179,6 +186,7 @@ class RunTiles:
         """The same, and what it was read from; ``t0`` as in ``tile``."""
         self.look()
         self._first.wait(FIRST_S)
+        missing = self._missing()
         with self._drawing:
             content = self._builder.shown
             _, shift = self._shift(t0)
@@ -186,7 +194,12 @@ class RunTiles:
             waited, caused = content.waits.waited.sums(a, b), content.waits.caused.sums(a, b)
             ranks = sorted({*content.shown_ranks(), *waited, *caused})
             by_rank = {r: (waited.get(r, 0) / 1e9, caused.get(r, 0) / 1e9) for r in ranks}
-            return WindowSums(by_rank, content.kind, content.upto_ns - shift, self.building)
+            return WindowSums(by_rank, content.kind, content.upto_ns - shift, missing)
+
+    def _missing(self) -> Building | None:
+        """What is not in yet, before something is drawn: what is read meanwhile is then in it, and no more."""
+        source = self._source()
+        return self._unread(source, grows=source is not None and source.is_open())
 
     def wait(self, timeout_s: float) -> bool:
         """Wait until all that was stored is in; False when it is not by then."""
@@ -240,6 +253,8 @@ class RunTiles:
         self._told = False
         if not source.is_live and self._builder.is_done(source):
             return None
+        if not source.is_open():
+            return PAUSE_S  # it was judged meanwhile, or will be: nothing comes that reading would be in the way of
         return max(PAUSE_S, SHARE * (self._mono_s() - began))
 
 

@@ -26,6 +26,10 @@ class RowSource(Protocol):
         """Changes whenever rows or results may have changed; cheap."""
         ...
 
+    def is_open(self) -> bool:
+        """True while rows are expected."""
+        ...
+
     def query(self, sql: str) -> Any:
         """A pyarrow.Table: trusted SQL over the run's tables."""
         ...

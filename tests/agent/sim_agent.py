@@ -1,4 +1,4 @@
-"""One simulated host agent: the parts of HostAgent that the walk depends on, and its journal."""
+"""One simulated host agent: the parts of the agent that the walk depends on, and its journal."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cascade_runtime.agent import journal
+from cascade_runtime.agent.joins import Joins
 from cascade_runtime.agent.journal import Memory
-from cascade_runtime.agent.plan import Drains, Plan, judged, plan_next
+from cascade_runtime.agent.plan import Awaits, Drains, Plan, judged, plan_next
 from cascade_runtime.agent.protocol import (
     Acked,
     AgentHello,
@@ -18,12 +19,14 @@ from cascade_runtime.agent.protocol import (
     DebtInfo,
     DebtNote,
     Drain,
+    Ended,
     Facts,
     Halt,
     Halted,
     Hello,
     Lag,
     Leave,
+    Level,
     Message,
     Proposed,
     Trigger,
@@ -31,7 +34,8 @@ from cascade_runtime.agent.protocol import (
     Welcome,
 )
 from cascade_runtime.agent.reconcile import Reconciler
-from cascade_runtime.agent.walk import (
+from cascade_runtime.agent.walk import Walker
+from cascade_runtime.agent.walk_effects import (
     AskLocal,
     DrainLocal,
     Effect,
@@ -39,11 +43,11 @@ from cascade_runtime.agent.walk import (
     Installed,
     Persist,
     Send,
-    Walker,
 )
 from cascade_runtime.vocabulary.fault import FaultEvent
 from cascade_runtime.vocabulary.identity import Actor, EventRef
 from cascade_runtime.vocabulary.policy import load_policy
+from tests.agent.sim_newcomer import Newcomer
 from tests.agent.sim_rank import Rank
 
 if TYPE_CHECKING:
@@ -52,6 +56,10 @@ if TYPE_CHECKING:
 POLICY = load_policy()
 PATIENCE = 4
 """A walk that stands still for so many ticks is taken over by an agent that does not lead."""
+
+
+AWAITED = 2
+"""So many ticks everybody stands halted for a newcomer that is not level."""
 
 
 class Disk:
@@ -71,19 +79,21 @@ class Disk:
 
 
 class Agent:
-    """One host agent: the parts of HostAgent that the walk depends on."""
+    """One host agent: the parts of the agent that the walk depends on."""
 
     def __init__(self, cluster: Cluster, index: int) -> None:
         self.cluster, self.index, self.disk = cluster, index, cluster.disks[index]
         memory = self.disk.memory()
         self.disk.append("started", None)
-        self.actor = Actor(len(cluster.ranks) + index, memory.num_starts)
+        self.actor = Actor(cluster.num_ranks + index, memory.num_starts)
         self.walker = Walker(index, cluster.num_agents, cluster.host_of, self._plan)
         self.walker.restore(
             memory.views, memory.promised, memory.accepted, memory.num_starts, memory.walking
         )
-        self.reconciler = Reconciler(memory.debts.values())
+        self.reconciler = Reconciler(memory.debts.values(), memory.closed_debts)
         self.triggers: list[Trigger] = []
+        self.joins = Joins()
+        self._awaited = 0
         self.leaving: set[Actor] = set()
         self.known: set[int] = set()
         """Agents whose hello arrived: the others cannot be sent to."""
@@ -91,6 +101,7 @@ class Agent:
         self.suspected = self.suspects
         """Those that the walker was told of at the last tick."""
         self._began: dict[Ballot, int] = {}
+        self.frozen = False
         self._num_rows = 0
         self._still = 0
         self._stood: tuple[int, Ballot] | None = None
@@ -110,7 +121,7 @@ class Agent:
         host_of = self.cluster.host_of
         return (r for r in self.cluster.ranks.values() if host_of(r.actor) == self.index)
 
-    # ---- deciding, as HostAgent._lead ----------------------------------------------------------
+    # ---- deciding, as agent/leading.py ----------------------------------------------------------
 
     def leads(self) -> bool:
         return all(not self.cluster.linked(self.index, i) for i in range(self.index))
@@ -126,6 +137,10 @@ class Agent:
         stands = (walker.epoch, walker.promised)
         self._still = self._still + 1 if stands == self._stood else 0
         self._stood = stands
+        self._awaited = self._awaited + 1 if walker.awaits is not None else 0
+        if walker.awaits is not None and self._awaited > AWAITED:
+            self.joins.give_up(walker.awaits.newcomers, walker.epoch)
+            walker.replan()
         if self.leads() or (walker.walking and self._still > PATIENCE * (1 + self.index)):
             self._still = 0
             deaths = any(t.fault is FaultEvent.GPU_FAIL_STOP for t in self.triggers)
@@ -140,7 +155,8 @@ class Agent:
                 leaves = bool(self.leaving & members)
                 if leaves and self.leaving >= members and self.reconciler.open:
                     self.settle()  # as the Judge orders it before the last view
-                if deaths or leaves or moves or walker.walking:
+                joins = not leaves and bool(self._ready())
+                if deaths or leaves or moves or joins or walker.walking:
                     walker.coordinate(graceful=not deaths)
         self.perform()
 
@@ -156,13 +172,23 @@ class Agent:
         if subject is not None and told is None:
             self.disk.append("evidence", (subject, ref))
         evidence = [ref] if told is None else [told, ref]
-        self._broadcast(Trigger(fault, subject, evidence, f"{fault} of {subject}"))
+        certified = subject is not None
+        self._broadcast(Trigger(fault, subject, evidence, f"{fault} of {subject}", certified))
 
     def certify(self, actor: Actor) -> None:
         """The kernel told that a local rank died."""
         rank = self.cluster.ranks[actor]
-        facts = Facts(decided=rank.decided, issued=rank.issued, dead=True)
+        decided = max(rank.decided, rank.claimed)
+        facts = Facts(decided=decided, issued=rank.issued, dead=True, stopped=rank.alive)
+        rank.certified = facts
         self.disk.append("dead", (actor, facts))
+        if isinstance(rank, Newcomer) and not rank.is_member:
+            self.cluster.laws.certified.setdefault(actor, self.cluster.laws.now)
+            if actor not in self.walker.view.members:
+                self._broadcast(Ended(actor))
+                self.walker.on_death(actor, facts)
+                self.perform()
+                return
         self.cluster.laws.certified.setdefault(actor, self.cluster.laws.now)
         self._trigger(FaultEvent.GPU_FAIL_STOP, actor)  # first: on_death may propose at once
         self.walker.on_death(actor, facts)
@@ -175,12 +201,41 @@ class Agent:
         return [
             r.actor
             for r in self.local()
-            if not r.alive and r.actor in members and r.actor not in self.walker.dead
+            if not r.alive
+            and r.actor not in self.walker.dead
+            and (r.actor in members or (isinstance(r, Newcomer) and not r.is_member))
         ]
 
-    def _plan(self, current: View, facts: dict[Actor, Facts]) -> Plan | Drains:
+    def fence(self, actor: Actor) -> None:
+        """A local rank has been stopped for too long; what it may have done is read after this."""
+        self.cluster.ranks[actor].fenced = True
+
+    def to_fence(self) -> list[Actor]:
+        return [r.actor for r in self._stopped() if not r.fenced]
+
+    def fenced_unread(self) -> list[Actor]:
+        return [r.actor for r in self._stopped(running_too=True) if r.fenced]
+
+    def _stopped(self, running_too: bool = False) -> list[Rank]:
+        if not self.walker.log:
+            return []
+        members = self.walker.view.members
+        return [
+            r
+            for r in self.local()
+            if r.alive
+            and (r.frozen or running_too)
+            and (r.actor in members or (isinstance(r, Newcomer) and not r.is_member))
+            and r.actor not in self.walker.dead
+        ]
+
+    def _ready(self) -> list[Level]:
+        lost = {t.subject for t in self.triggers if t.fault is FaultEvent.GPU_FAIL_STOP}
+        return self.joins.ready(self.walker.view, {a for a in lost if a is not None})
+
+    def _plan(self, current: View, facts: dict[Actor, Facts]) -> Plan | Drains | Awaits:
         relaxed = self.reconciler.relaxed()
-        plan = plan_next(current, facts, self.triggers, relaxed, POLICY, self.actor)
+        plan = plan_next(current, facts, self.triggers, relaxed, POLICY, self.actor, self._ready())
         began = self._began.get(self.walker.promised, 0)
         self.cluster.laws.planned(current, facts, plan, began)
         return plan
@@ -198,6 +253,9 @@ class Agent:
                         self.cluster.send(self.index, index, Leave(rank.actor, 0))
                 for trigger in self.triggers:
                     self.cluster.send(self.index, index, trigger)
+                for level in self.joins.told():
+                    if self.cluster.host_of(level.actor) == self.index:
+                        self.cluster.send(self.index, index, level)
             case Trigger():
                 if message not in self.triggers and not judged(message, self.walker.log):
                     self.triggers.append(message)
@@ -205,12 +263,20 @@ class Agent:
                 self.leaving.add(actor)
             case DebtNote():
                 self._on_debt(message)
+            case Level():
+                self.joins.on_level(message)
+                self.walker.replan()
+            case Ended(actor=actor):
+                self.joins.ended(actor)
+                self.walker.replan()
             case _:
                 self.walker.on_message(sender, message)
         self.perform()
 
     def hear_rank(self, rank: Rank) -> None:
         message, ask = rank.outbox.popleft()
+        if rank.actor in self.walker.dead and rank.alive:
+            return  # whatever a fenced rank says belongs to an epoch that has moved on
         match message:
             case Hello(actor=actor, epoch=epoch):
                 self._on_hello(rank, actor, epoch)
@@ -284,12 +350,17 @@ class Agent:
         cluster.laws.installed(view, cluster.installed[self.index], frozenset(suspects))
         cluster.installed[self.index] = view.epoch
         self.reconciler.install(view)
+        self.joins.install(view)
         self.triggers = [t for t in self.triggers if not self._judged(t, view)]
         first = view.epoch == 0
         told: Message = Welcome(view, self.actor, "enforce") if first else Commit(view)
         for rank in self.local():
-            if rank.actor in {*view.members, *view.departed}:
+            newcomer = isinstance(rank, Newcomer) and not rank.is_member
+            if rank.actor in {*view.members, *view.departed} or newcomer:
                 rank.hear(told)
+            if rank.actor in view.joined and rank.actor in self.walker.dead:
+                cluster.laws.certified.setdefault(rank.actor, cluster.laws.now)
+                self._trigger(FaultEvent.GPU_FAIL_STOP, rank.actor)
         if not first and view.regime < view.from_regime and view.members:
             self._open_debt(view)
 

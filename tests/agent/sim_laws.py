@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cascade_runtime.agent.plan import Drains, Plan
+from cascade_runtime.agent.plan import Awaits, Drains, Plan
 from cascade_runtime.agent.protocol import Facts, View
 from cascade_runtime.vocabulary.fault import FaultEvent
 from cascade_runtime.vocabulary.identity import Actor, Dot
 from cascade_runtime.vocabulary.policy import Policy
 from cascade_runtime.vocabulary.regime import Regime
+from tests.agent.sim_newcomer import Newcomer
 from tests.agent.sim_rank import Fabric, Rank
 
 
@@ -28,7 +29,7 @@ class Laws:
     # ---- a plan, against the facts it was made from --------------------------------------------
 
     def planned(
-        self, current: View, facts: Mapping[Actor, Facts], plan: Plan | Drains, began: int
+        self, current: View, facts: Mapping[Actor, Facts], plan: Plan | Drains | Awaits, began: int
     ) -> None:
         assert set(facts) <= set(current.members), "facts of strangers"
         alive = {m: facts[m] for m in current.members if m in facts and not facts[m].dead}
@@ -38,7 +39,14 @@ class Laws:
             assert plan.step == cut
             assert plan.ranks == [m for m, f in alive.items() if f.decided < cut]
             return
+        if isinstance(plan, Awaits):
+            assert len(alive) == len(current.members), "a newcomer awaited over a loss"
+            assert {f.decided for f in alive.values()} == {plan.step}
+            return
         view = plan.view
+        if view.joined:
+            self._joined(current, alive, view)
+            return
         assert view.epoch == current.epoch + 1
         assert view.from_regime is current.regime
         assert set(view.members) <= set(alive), "a member that did not answer or is dead"
@@ -58,6 +66,17 @@ class Laws:
             assert facts[view.source].decided == view.cut_step
         if view.regime > view.from_regime:
             assert not view.departed, "a climb with a loss"
+
+    def _joined(self, current: View, alive: Mapping[Actor, Facts], view: View) -> None:
+        """Somebody joins when nothing else is under way, over members that all stand at the cut."""
+        assert list(alive) == current.members
+        assert {f.decided for f in alive.values()} == {view.cut_step}
+        assert not view.departed
+        assert view.regime is view.from_regime is not Regime.EVENTUAL
+        assert view.members == sorted([*current.members, *view.joined])
+        assert len({m.rank for m in view.members}) == len(view.members), "a rank twice"
+        if min(view.joined) < min(current.members):
+            assert set(view.voided) == set(view.in_flight), "open dots of an author that was"
 
     def _regime(self, view: View) -> None:
         if view.regime is view.from_regime:
@@ -82,6 +101,12 @@ class Laws:
             self._at_the_cut(view)
             self._regime(view)
             self._one_fall_a_death()
+
+    def one_update_a_name(self) -> None:
+        """What two ranks decided under one dot, lost ones too, has the same gradients in it."""
+        void = {d for v in self.history for d in v.voided}
+        for dot, made in self._fabric.content.items():
+            assert len(made) == 1 or dot in void, f"{dot} names {made}"
 
     def _acknowledged(self, before: View, view: View, suspects: frozenset[Actor]) -> None:
         acked = {actor for actor, told in self._fabric.acknowledged if told == view}
@@ -108,7 +133,8 @@ class Laws:
         if author not in facts or not facts[author].dead or not view.members:
             return
         decided = max(self._ranks[m].frontier.upto(author) for m in view.members)
-        issued = self._ranks[author].issued
+        issued = facts[author].issued
+        assert issued >= self._ranks[author].issued, "a fenced author issued on"
         lost = [Dot(author.rank, author.incarnation, c) for c in range(decided + 1, issued + 1)]
         assert view.voided == lost, "a dead author's open dots are not void"
 
@@ -127,8 +153,13 @@ class Laws:
         """What still stands in the way of calm; empty when the job goes on as it should."""
         newest = self.history[-1]
         wrong = [f"{m} is dead and a member" for m in newest.members if not self._ranks[m].alive]
+        wrong += [f"{m} is stopped and a member" for m in newest.members if self._ranks[m].frozen]
         for rank in self._ranks.values():
-            if not rank.alive or rank.left:
+            if not rank.alive or rank.left or rank.frozen:
+                continue
+            if isinstance(rank, Newcomer) and not rank.is_member:
+                if newest.members and newest.regime is not Regime.EVENTUAL:
+                    wrong.append(f"{rank.actor} has not joined")
                 continue
             if rank.view != newest:
                 wrong.append(f"{rank.actor} is in epoch {rank.view.epoch} of {newest.epoch}")

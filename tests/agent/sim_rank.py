@@ -41,6 +41,10 @@ class Fabric:
         self.launched: set[tuple[int, int, Actor]] = set()
         """(epoch, step, rank): all buckets of the step are under way."""
         self.acknowledged: list[tuple[Actor, View]] = []
+        self.content: dict[Dot, set[tuple[int, tuple[Actor, ...]]]] = {}
+        """What was decided under a dot: the step, and whose gradients are in it."""
+        self.broken: set[int] = set()
+        """Epochs whose collectives broke with a rank: who has not seen one complete never will."""
         self.limit = 0
         """No rank launches a step beyond this one."""
 
@@ -52,6 +56,12 @@ class Rank:
         self.actor = actor
         self.view = NEVER
         self.alive = True
+        self.frozen = False
+        self.fenced = False
+        """Its agent put the fence up: what it sees of it is up to ``_sees_fence``."""
+        self.certified: Facts | None = None
+        """What its agent found after it had put up the fence."""
+        self.claimed = 0
         self.left = False
         self.leaving = False
         self.halted = True
@@ -92,13 +102,16 @@ class Rank:
         self._say(Leave(self.actor, self.decided))
 
     def can_leave(self) -> bool:
-        return self.alive and self.entered and not (self.halted or self.launched or self.leaving)
+        running = self.alive and not self.frozen and not self.fenced and self.entered
+        return running and not (self.halted or self.launched or self.leaving)
 
     # ---- moves -----------------------------------------------------------------------------------
 
     def moves(self) -> list[str]:
-        if not self.alive or self.left:
+        if not self.alive or self.left or self.frozen:
             return []
+        if self.claimed > self.decided:
+            return ["decide"]  # it has looked at the fence already
         able = ["read"] if self.inbox else []
         running = not self.halted
         if running and self._may_enter():
@@ -107,13 +120,28 @@ class Rank:
         if between_steps and not self.leaving and self.decided < self._fabric.limit:
             able.append("launch")
         if (running or self.draining is not None) and self._may_decide():
-            able.append("decide")
+            able.append("claim")
         return able
 
     def move(self, what: str) -> None:
-        {"read": self._read, "enter": self._enter, "launch": self._launch, "decide": self._decide}[
-            what
-        ]()
+        if what != "decide" and self._sees_fence():
+            return
+        {
+            "read": self._read,
+            "enter": self._enter,
+            "launch": self._launch,
+            "claim": self._claim,
+            "decide": self._decide,
+        }[what]()
+
+    def _sees_fence(self) -> bool:
+        if self.fenced:
+            self.left = True
+        return self.left
+
+    def _claim(self) -> None:
+        self.claimed = self.decided + 1
+        self._sees_fence()
 
     def _may_enter(self) -> bool:
         view = self.view
@@ -142,21 +170,41 @@ class Rank:
 
     def _under_way(self) -> None:
         if self.actor == self.author and self.issued <= self.frontier.upto(self.actor):
-            self.issued += 1
+            self.issued += 1  # the word, then the look at the fence, then the rows
+            if self._sees_fence():
+                return
+            self._acts()
         self._fabric.launched.add((self.view.epoch, self.decided + 1, self.actor))
 
     def _may_decide(self) -> bool:
         step = (self.view.epoch, self.decided + 1)
-        return self.launched and all((*step, m) in self._fabric.launched for m in self.view.members)
+        whole = self.view.epoch not in self._fabric.broken
+        return (
+            whole
+            and self.launched
+            and all((*step, m) in self._fabric.launched for m in self.view.members)
+        )
 
     def _decide(self) -> None:
         author = self.author
-        self._apply(Dot(author.rank, author.incarnation, self.frontier.upto(author) + 1))
+        dot = Dot(author.rank, author.incarnation, self.frontier.upto(author) + 1)
+        made = self._fabric.content.setdefault(dot, set())
+        made.add((self.decided + 1, tuple(self.view.members)))
+        self._apply(dot)
         if self.draining is not None:
             self._answer()
 
+    def _acts(self) -> None:
+        """Law: after the agent has read, a fenced rank does nothing that it did not find."""
+        told = self.certified
+        assert told is None or self.decided <= told.decided, (
+            f"{self.actor} decided behind the fence"
+        )
+        assert told is None or self.issued <= told.issued, f"{self.actor} issued behind the fence"
+
     def _apply(self, dot: Dot) -> None:
         self.decided += 1
+        self._acts()
         self.applied[self.decided] = dot
         self.frontier.cover(dot)
         self.launched = False
@@ -183,6 +231,7 @@ class Rank:
             case Welcome(view=view) if self.view.epoch < 0:
                 self._install(view)
             case Commit(view=view) if view.epoch == self.view.epoch + 1:
+                assert not self.fenced
                 self._install(view)
             case _:
                 pass

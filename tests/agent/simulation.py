@@ -17,6 +17,7 @@ from cascade_runtime.vocabulary.identity import Actor
 from cascade_runtime.vocabulary.regime import Regime
 from tests.agent.sim_agent import POLICY, Agent, Disk
 from tests.agent.sim_laws import Laws
+from tests.agent.sim_newcomer import Newcomer
 from tests.agent.sim_rank import Fabric, Rank
 
 Move = tuple[str, int, int | str]
@@ -24,11 +25,19 @@ Hook = Callable[[str, int, int, Message], None]
 """Called with (point, sender, receiver, message); points: send, sent, handle, handled."""
 
 
+MOST = 1000
+
+
+def number_of(actor: Actor) -> int:
+    """Of a first incarnation, its rank."""
+    return actor.incarnation * MOST + actor.rank
+
+
 class Cluster:
     """``num_agents`` agents, ``num_ranks`` ranks in blocks, all in epoch 0 and running."""
 
     def __init__(self, num_agents: int, num_ranks: int, hook: Hook | None = None) -> None:
-        self.num_agents = num_agents
+        self.num_agents, self.num_ranks = num_agents, num_ranks
         self.fabric = Fabric()
         self.ranks: dict[Actor, Rank] = {}
         for number in range(num_ranks):
@@ -42,6 +51,8 @@ class Cluster:
             (i, j): deque() for i in range(num_agents) for j in range(num_agents) if i != j
         }
         self.severed: set[frozenset[int]] = set()
+        self.for_ever: set[Actor] = set()
+        """Ranks that nobody continues."""
         self.held: set[tuple[int, int]] = set()
         """Channels whose messages take their time."""
         self.agents: list[Agent | None] = [None] * num_agents
@@ -65,7 +76,7 @@ class Cluster:
         self.hook = hook
 
     def host_of(self, actor: Actor) -> int:
-        return actor.rank * self.num_agents // len(self.ranks)
+        return actor.rank * self.num_agents // self.num_ranks
 
     def live(self) -> list[Agent]:
         return [a for a in self.agents if a is not None]
@@ -112,8 +123,51 @@ class Cluster:
 
     # ---- faults ----------------------------------------------------------------------------------
 
-    def kill(self, actor: Actor) -> None:
-        self.ranks[actor].alive = False
+    def kill(self, actor: Actor, breaks: bool = False) -> None:
+        """SIGKILL; ``breaks``: collectives that are under way end in an error everywhere."""
+        rank = self.ranks[actor]
+        rank.alive = False
+        if breaks and actor in rank.view.members:
+            self.fabric.broken.add(rank.view.epoch)
+
+    def can_come_back(self) -> list[Actor]:
+        """Ranks that ended, as their agent knows, and were not started again yet."""
+        newest: dict[int, Actor] = {}
+        for actor in self.ranks:
+            newest[actor.rank] = max(actor, newest.get(actor.rank, actor))
+        able = []
+        for actor in newest.values():
+            agent, rank = self.agents[self.host_of(actor)], self.ranks[actor]
+            ended = not rank.alive or (rank.left and rank.fenced)
+            if ended and agent is not None and actor in agent.walker.dead:
+                able.append(actor)
+        return able
+
+    def start_again(self, actor: Actor) -> None:
+        """Its script runs anew, as the next incarnation."""
+        coming = Actor(actor.rank, actor.incarnation + 1)
+        newcomer = self.ranks[coming] = Newcomer(coming, self.fabric, self.ranks)
+        newcomer.connect()
+
+    def freeze(self, actor: Actor, for_ever: bool = False) -> None:
+        """SIGSTOP: its agent may fence it from now on. Unless ``for_ever``, ``heal`` lets it go on."""
+        self.ranks[actor].frozen = True
+        self.for_ever.update([actor] if for_ever else [])
+
+    def thaw(self, actor: Actor) -> None:
+        """SIGCONT."""
+        self.ranks[actor].frozen = False
+
+    def freeze_agent(self, index: int) -> None:
+        """It hears and does nothing; its connections stay open."""
+        agent = self.agents[index]
+        assert agent is not None
+        agent.frozen = True
+
+    def thaw_agent(self, index: int) -> None:
+        agent = self.agents[index]
+        assert agent is not None
+        agent.frozen = False
 
     def crash(self, index: int) -> None:
         self.agents[index] = None
@@ -151,7 +205,9 @@ class Cluster:
         agent = self.agents[index]
         assert agent is not None
         others = set(range(self.num_agents)) - {index}
-        agent.suspects = frozenset(i for i in others if not self.linked(index, i))
+        agent.suspects = frozenset(
+            i for i in others if not (self.linked(index, i) and self.awake(i))
+        )
 
     # ---- running ---------------------------------------------------------------------------------
 
@@ -159,15 +215,26 @@ class Cluster:
         """What could happen next, without faults and without time going by."""
         able: list[Move] = []
         for (sender, to), queue in self.queues.items():
-            if queue and self.agents[to] is not None and (sender, to) not in self.held:
+            if queue and self.awake(to) and (sender, to) not in self.held:
                 able.append(("deliver", sender, to))
         for actor, rank in self.ranks.items():
-            able += [("rank", actor.rank, what) for what in rank.moves()]
-            if rank.outbox and self.agents[self.host_of(actor)] is not None:
-                able.append(("hear", actor.rank, 0))
+            able += [("rank", number_of(actor), what) for what in rank.moves()]
+            if rank.outbox and self.awake(self.host_of(actor)):
+                able.append(("hear", number_of(actor), 0))
         for agent in self.live():
-            able += [("certify", agent.index, actor.rank) for actor in agent.uncertified()]
+            if not agent.frozen:
+                lost = [*agent.uncertified(), *agent.fenced_unread()]
+                able += [("certify", agent.index, number_of(actor)) for actor in lost]
+                able += [("fence", agent.index, number_of(a)) for a in agent.to_fence()]
         return able
+
+    def rank(self, number: int) -> Rank:
+        """By ``number_of`` its actor."""
+        return self.ranks[Actor(number % MOST, number // MOST)]
+
+    def awake(self, index: int) -> bool:
+        agent = self.agents[index]
+        return agent is not None and not agent.frozen
 
     def move(self, move: Move) -> None:
         self.laws.now += 1
@@ -176,16 +243,20 @@ class Cluster:
             case "deliver":
                 self._deliver(first, int(second))
             case "rank":
-                self.ranks[Actor(first)].move(str(second))
+                self.rank(first).move(str(second))
             case "hear":
-                rank = self.ranks[Actor(first)]
+                rank = self.rank(first)
                 agent = self.agents[self.host_of(rank.actor)]
                 assert agent is not None
                 agent.hear_rank(rank)
             case "certify":
                 agent = self.agents[first]
                 assert agent is not None
-                agent.certify(Actor(int(second)))
+                agent.certify(self.rank(int(second)).actor)
+            case "fence":
+                agent = self.agents[first]
+                assert agent is not None
+                agent.fence(self.rank(int(second)).actor)
 
     def flow(self, chance: random.Random | None = None, ticks: bool = True) -> None:
         """Let everything happen that can, in rounds, until only time could change anything."""
@@ -199,7 +270,8 @@ class Cluster:
         if ticks:
             for agent in self.live():
                 self.laws.now += 1
-                agent.tick()
+                if not agent.frozen:
+                    agent.tick()
 
     def heal(self) -> None:
         """Faults stop: agents are back, links whole, and the job has some steps to do."""
@@ -209,6 +281,10 @@ class Cluster:
         for index, agent in enumerate(self.agents):
             if agent is None:
                 self.restart(index)
+            elif agent.frozen:
+                self.thaw_agent(index)
+        for actor in self.ranks.keys() - self.for_ever:
+            self.thaw(actor)
             for other in self.live():
                 other.suspects = frozenset()
         self.fabric.limit = max(r.decided for r in self.ranks.values()) + 2
@@ -218,6 +294,7 @@ class Cluster:
         for _ in range(rounds):
             self.flow(chance)
             if self.calm():
+                self.laws.one_update_a_name()
                 return
         raise AssertionError("; ".join(self.unsettled()))
 

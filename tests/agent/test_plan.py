@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from cascade_runtime.agent.plan import Drains, Plan, judged, plan_next
+from cascade_runtime.agent.protocol import Facts
 from cascade_runtime.vocabulary.fault import FaultEvent
 from cascade_runtime.vocabulary.identity import Actor, Dot, EventRef
 from cascade_runtime.vocabulary.policy import load_policy
@@ -110,6 +112,14 @@ def test_late_members_are_drained_while_nobody_died():
     assert plan(view(0, 1, 2), {0: at(6), 1: at(5), 2: at(6)}) == Drains(6, actors(1))
 
 
+def test_whose_collective_failed_is_not_waited_for_but_rolled_forward():
+    # It would answer the same for ever: what it waits for never completes there.
+    facts = {0: at(6), 1: at(5, broken=True), 2: at(6)}
+    found = plan(view(0, 1, 2), facts).view
+    assert (found.cut_step, found.source, found.behind) == (6, Actor(0), actors(1))
+    assert found.members == actors(0, 1, 2)
+
+
 def test_nobody_drains_a_step_that_an_earlier_epoch_left_to_roll_forward():
     # The roll-forward of this epoch was cut short: its group will never finish the step.
     current = view(0, 1, 2, regime=C, epoch=3, cut_step=6, source=Actor(0), behind=actors(1))
@@ -198,3 +208,75 @@ def test_the_last_to_leave_settle_their_debts_first():
     first = plan(current, facts, debts=[S]).view
     assert (first.members, first.regime) == (actors(0, 1), C)
     assert plan(current, facts).view.members == []
+
+
+# ---- who was stopped, and what may have been decided ------------------------------------------------
+
+
+def stopped(decided: int = 0, issued: int = 0) -> Facts:
+    return Facts(decided=decided, issued=issued, dead=True, stopped=True)
+
+
+def test_the_view_says_who_was_stopped_and_who_died():
+    facts = {Actor(0): at(5), Actor(1): stopped(5), Actor(2): at(5)}
+    found = plan_next(view(0, 1, 2), facts, [], [], POLICY, AGENT)
+    assert (found.view.member_reason, found.view.reason) == ("stopped", "rank 1 stopped")
+    facts[Actor(2)] = dead(5)
+    found = plan_next(view(0, 1, 2), facts, [], [], POLICY, AGENT)
+    assert (found.view.member_reason, found.view.reason) == (
+        "failed",
+        "rank 2 died, rank 1 stopped",
+    )
+    del facts[Actor(2)]
+    found = plan_next(view(0, 1, 2), facts, [], [], POLICY, AGENT)
+    assert found.view.reason == "rank 1 stopped, rank 2 did not answer"
+
+
+@pytest.mark.parametrize(
+    ("lost", "void"),
+    [(dead(5), False), (dead(6), True), (stopped(6), True), (stopped(5), False)],
+    ids=["died before", "died with it", "stopped with it", "stopped before"],
+)
+def test_a_living_author_s_dot_is_void_if_the_lost_rank_may_have_decided_its_step(lost, void):
+    facts = {Actor(0): at(5, issued=6), Actor(1): at(5), Actor(2): lost}
+    found = plan_next(view(0, 1, 2), facts, [], [], POLICY, AGENT)
+    assert found.view.in_flight == [Dot(0, 0, 6)]
+    assert found.view.voided == ([Dot(0, 0, 6)] if void else [])
+
+
+def test_a_step_that_a_survivor_decided_keeps_its_dot():
+    facts = {Actor(0): at(6, issued=6), Actor(1): at(5), Actor(2): dead(6)}
+    found = plan_next(view(0, 1, 2), facts, [], [], POLICY, AGENT)
+    assert (found.view.cut_step, found.view.voided, found.view.behind) == (6, [], [Actor(1)])
+
+
+@pytest.mark.parametrize("launched", [True, False])
+def test_a_rank_of_which_nothing_is_known_may_have_decided_what_all_had_launched(launched):
+    facts = {
+        Actor(0): at(5, issued=6, launched_all=True),
+        Actor(1): at(5, launched_all=launched),
+    }
+    found = plan_next(view(0, 1, 2), facts, [], [], POLICY, AGENT)
+    assert found.view.voided == ([Dot(0, 0, 6)] if launched else [])
+
+
+# ---- a death that is newer than the facts ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("regime", [S, C, E])
+def test_a_member_that_ended_after_it_had_answered_is_judged_by_the_view_that_removes_it(regime):
+    """Else its death would pass for judged, and it would be a member for ever."""
+    current = view(0, 1, 2, regime=regime)
+    certified = msgspec.structs.replace(death_of(2), certified=True)
+    found = plan(current, {0: at(3), 1: at(3), 2: at(3)}, [certified])
+    assert (found.view.regime, found.view.members) == (regime, actors(0, 1, 2))
+    assert not judged(certified, [found.view])
+    after = plan(found.view, {0: at(3), 1: at(3), 2: dead(3)}, [certified])
+    assert after.view.departed == actors(2)
+    assert judged(certified, [after.view])
+
+
+def test_a_host_that_was_suspected_and_answers_is_judged():
+    found = plan(view(0, 1, 2), {0: at(3), 1: at(3), 2: at(3)}, [death_of(2)])
+    assert (found.view.regime, found.view.members) == (C, actors(0, 1, 2))
+    assert judged(death_of(2), [found.view])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from cascade_runtime.agent import reconcile
 from cascade_runtime.agent.protocol import DebtInfo, DebtNote, Reconciled, Round
-from cascade_runtime.agent.reconcile import Reconciler
+from cascade_runtime.agent.reconcile import Reconciler, owed_by
 from cascade_runtime.vocabulary.identity import Actor, Dot
 from cascade_runtime.vocabulary.regime import Regime
 from tests.agent.facts import view
@@ -101,3 +103,59 @@ def test_an_agent_that_hears_the_same_can_take_over(reconciler):
     assert (other.due(), other.equal(), other.calm_rounds()) == (
         reconciler.due(), reconciler.equal(), reconciler.calm_rounds()
     )  # fmt: skip
+
+
+# ---- debts that nobody opened -----------------------------------------------------------------------
+
+FALL = view(0, 1, 2, epoch=1, regime=C, from_regime=S)
+LOST = view(1, 2, epoch=2, regime=E, from_regime=C, departed=[Actor(0)], member_reason="stopped")
+
+
+def test_a_fall_owes_every_guarantee_and_the_data_of_who_was_lost():
+    steep = view(1, epoch=4, regime=E, from_regime=S, departed=[Actor(0)], member_reason="failed")
+    assert [(d.debt_id, d.relaxed) for d in owed_by(steep)] == [
+        ("4/strong", S), ("4/causal", C), ("4/data/0", S),
+    ]  # fmt: skip
+    assert owed_by(view(1, epoch=4, regime=S, from_regime=C)) == []
+    left = view(1, epoch=4, regime=C, from_regime=S, departed=[Actor(0)], member_reason="finished")
+    assert [d.debt_id for d in owed_by(left)] == ["4/strong"]
+
+
+def test_the_opener_is_waited_for_while_it_is_a_member():
+    assert Reconciler().unopened([FALL]) is None
+
+
+def test_where_the_opener_was_lost_as_it_should_have_opened_another_member_does():
+    reconciler = Reconciler()
+    opener, debts = reconciler.unopened([FALL, LOST])
+    assert (opener, [d.debt_id for d in debts]) == (Actor(1), ["1/strong"])
+    reconciler.on_debt(DebtNote(Actor(1), opened=debts))
+    assert reconciler.unopened([FALL, LOST]) is None  # of the second fall the opener lives
+    reconciler.on_debt(DebtNote(Actor(1), closed=["1/strong"]))
+    assert reconciler.unopened([FALL, LOST]) is None
+    assert Reconciler(closed=["1/strong"]).unopened([FALL, LOST]) is None
+
+
+def test_only_a_member_of_the_fall_s_view_opens():
+    came = view(0, 1, 2, epoch=3, regime=E, members=[Actor(0, 1), Actor(1), Actor(2)])
+    assert Reconciler().unopened([FALL, LOST, came])[0] == Actor(1)
+    nobody = view(epoch=3, regime=E, members=[Actor(0, 1)])
+    assert Reconciler().unopened([FALL, LOST, nobody]) is None
+
+
+def test_views_whose_debts_were_told_are_looked_at_once(monkeypatch):
+    """The leading agent asks fifty times a second, in jobs of any number of walks."""
+    looked_at = []
+    monkeypatch.setattr(reconcile, "owed_by", lambda v: looked_at.append(v.epoch) or owed_by(v))
+    reconciler = Reconciler()
+    log = [FALL, *(view(0, 1, 2, epoch=n) for n in range(2, 300))]
+    assert reconciler.unopened(log) is None
+    reconciler.on_debt(DebtNote(Actor(0), opened=owed_by(FALL)))
+    assert reconciler.unopened(log) is None
+    looked_at.clear()
+    log.append(msgspec.structs.replace(LOST, epoch=300))
+    assert reconciler.unopened(log) is None  # its opener lives
+    assert looked_at == [300]
+    log.append(view(2, epoch=301, regime=E))
+    assert reconciler.unopened(log)[0] == Actor(2)
+    assert looked_at == [300, 300]

@@ -6,6 +6,7 @@ import pytest
 
 from cascade_runtime.agent.plan import plan_next
 from cascade_runtime.agent.protocol import (
+    NO_BALLOT,
     Accepted,
     Answer,
     Ballot,
@@ -16,15 +17,8 @@ from cascade_runtime.agent.protocol import (
     Query,
     Rejected,
 )
-from cascade_runtime.agent.walk import (
-    NO_BALLOT,
-    AskLocal,
-    DrainLocal,
-    HaltLocal,
-    Persist,
-    Send,
-    Walker,
-)
+from cascade_runtime.agent.walk import Walker
+from cascade_runtime.agent.walk_effects import AskLocal, DrainLocal, HaltLocal, Persist, Send
 from cascade_runtime.vocabulary.policy import load_policy
 from tests.agent.facts import AGENT, actors, at, dead, view
 

@@ -24,15 +24,16 @@ SCENARIO = {
     "Rejected": "duel",
     "Lag": "lag",
 }
+VICTIMS = ("agent", "rank", "stopped agent", "stopped rank", "thawed rank")
 CASES = [
     (kind, *where, victim, num_agents)
-    for kind, where, victim, num_agents in product(SCENARIO, POINTS, ("agent", "rank"), (2, 3))
+    for kind, where, victim, num_agents in product(SCENARIO, POINTS, VICTIMS, (2, 3))
     if (kind, num_agents) != ("Lag", 2)  # two agents cannot hear of a commit from different ones
 ]
 
 
 class Strike:
-    """Crashes an agent, or kills a rank of its host, at the first message of a kind."""
+    """Crashes or freezes an agent, or a rank of its host, at the first message of a kind."""
 
     def __init__(self, cluster: Cluster, kind: str, side: str, when: str, victim: str) -> None:
         self.cluster, self.kind, self.victim = cluster, kind, victim
@@ -45,9 +46,15 @@ class Strike:
         self.struck = sender if self.side == "sender" else to
         if self.victim == "agent":
             self.cluster.crash(self.struck)
+        elif self.victim == "stopped agent":
+            self.cluster.freeze_agent(self.struck)
         else:
             local = [a for a, r in self.cluster.ranks.items() if r.alive and not r.left]
-            self.cluster.kill(max(a for a in local if self.cluster.host_of(a) == self.struck))
+            rank = max(a for a in local if self.cluster.host_of(a) == self.struck)
+            if self.victim == "rank":
+                self.cluster.kill(rank)
+            else:
+                self.cluster.freeze(rank, for_ever=self.victim == "stopped rank")
 
 
 def death(cluster: Cluster) -> None:
@@ -57,7 +64,7 @@ def death(cluster: Cluster) -> None:
 def spread(cluster: Cluster) -> None:
     """One rank has decided a step that the others have under way; then a graceful walk."""
     cluster.fabric.limit += 1
-    for what in ("launch",) * len(cluster.ranks) + ("decide",):
+    for what in ("launch",) * len(cluster.ranks) + ("claim", "decide"):
         cluster.move(next(m for m in cluster.moves() if m[2] == what))
     agent = cluster.agents[0]
     assert agent is not None
@@ -135,6 +142,42 @@ def test_a_commit_that_one_agent_heard_of_stands():
     cluster.run_to_calm()
 
 
+def alone(cluster: Cluster, victim: int, until: str) -> None:
+    """All have the open step under way; the victim goes on with it up to a move."""
+    cluster.fabric.limit += 1
+    for what in ("launch",) * len(cluster.ranks):
+        cluster.move(next(m for m in cluster.moves() if m[2] == what))
+    for what in ("claim", "decide")[: 1 + (until == "decide")]:
+        cluster.move(("rank", victim, what))
+    cluster.fabric.broken.add(0)
+
+
+@pytest.mark.parametrize("until", ["claim", "decide"])
+@pytest.mark.parametrize("how", ["kill", "stop", "stop and go"])
+@pytest.mark.parametrize("victim", [0, 1, 3])
+@pytest.mark.parametrize("seed", [None, 1])
+def test_what_a_lost_rank_decided_alone_keeps_its_name(victim, how, until, seed):
+    """The survivors reduce the step again without it, so theirs is another update: another dot."""
+    cluster = Cluster(2, 4)
+    alone(cluster, victim, until)
+    (cluster.kill if how == "kill" else cluster.freeze)(Actor(victim))
+    chance = None if seed is None else random.Random(seed)
+    for _ in range(5):
+        if how != "stop and go":
+            cluster.flow(chance)
+        elif able := [m for m in cluster.moves() if m[0] in ("fence", "certify")]:
+            cluster.move(able[0])
+            if able[0][0] == "fence":
+                cluster.thaw(Actor(victim))  # between the fence and the agent's look at the word
+    cluster.heal()
+    cluster.run_to_calm(chance)
+    assert Actor(victim) not in cluster.laws.history[-1].members
+    made = [dot for dot, made in cluster.fabric.content.items() if len(made) > 1]
+    assert made == [], "one name, two updates"
+    void = {dot for v in cluster.laws.history for dot in v.voided}
+    assert len(void) == 1, "the open step's dot is void: it may have been used"
+
+
 @pytest.mark.parametrize("seed", [None, 1, 2])
 @pytest.mark.parametrize(("kind", "side", "when", "victim", "num_agents"), CASES)
 def test_survives(kind, side, when, victim, num_agents, seed):
@@ -145,6 +188,6 @@ def test_survives(kind, side, when, victim, num_agents, seed):
         cluster,
         None if seed is None else random.Random(seed),
     )
-    dead = {a for a, r in cluster.ranks.items() if not r.alive}
+    dead = {a for a, r in cluster.ranks.items() if not r.alive or r.fenced}
     assert not dead & set(cluster.laws.history[-1].members)
     assert len(cluster.laws.history) > 1

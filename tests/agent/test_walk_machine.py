@@ -38,13 +38,36 @@ class Job(RuleBasedStateMachine):
     @rule(which=st.integers(0, 3), times=st.integers(1, 3))
     def tick(self, which, times):
         for _ in range(times):
-            self.agent(which).tick()
+            if not self.agent(which).frozen:
+                self.agent(which).tick()
 
     @precondition(lambda self: sum(r.alive for r in self.cluster.ranks.values()) > 1)
-    @rule(which=st.integers(0, 7))
-    def kill(self, which):
+    @rule(which=st.integers(0, 7), breaks=st.booleans())
+    def kill(self, which, breaks):
         alive = [a for a, r in self.cluster.ranks.items() if r.alive]
-        self.cluster.kill(alive[which % len(alive)])
+        self.cluster.kill(alive[which % len(alive)], breaks)
+
+    @precondition(lambda self: self.cluster.can_come_back())
+    @rule(which=st.integers(0, 7))
+    def start_again(self, which):
+        able = self.cluster.can_come_back()
+        self.cluster.start_again(able[which % len(able)])
+
+    @precondition(lambda self: sum(r.alive for r in self.cluster.ranks.values()) > 1)
+    @rule(which=st.integers(0, 7), for_ever=st.booleans())
+    def freeze_or_thaw(self, which, for_ever):
+        alive = [a for a, r in self.cluster.ranks.items() if r.alive]
+        rank = alive[which % len(alive)]
+        if self.cluster.ranks[rank].frozen:
+            self.cluster.thaw(rank)
+        else:
+            self.cluster.freeze(rank, for_ever)
+
+    @precondition(lambda self: self.cluster.live())
+    @rule(which=st.integers(0, 3))
+    def freeze_or_thaw_agent(self, which):
+        agent = self.agent(which)
+        (self.cluster.thaw_agent if agent.frozen else self.cluster.freeze_agent)(agent.index)
 
     @rule(which=st.integers(0, 7))
     def leave(self, which):
@@ -73,19 +96,21 @@ class Job(RuleBasedStateMachine):
     @precondition(lambda self: self.cluster.live())
     @rule(which=st.integers(0, 3))
     def suspect(self, which):
-        self.cluster.suspect(self.agent(which).index)
+        if not self.agent(which).frozen:
+            self.cluster.suspect(self.agent(which).index)
 
     @precondition(lambda self: self.cluster.live())
     @rule(which=st.integers(0, 3), fault=st.sampled_from(FAULTS))
     def fault(self, which, fault):
         agent = self.agent(which)
-        agent.fire(fault)
-        agent.perform()
+        if not agent.frozen:
+            agent.fire(fault)
+            agent.perform()
 
     @precondition(lambda self: self.cluster.live())
     @rule(which=st.integers(0, 3))
     def settle(self, which):
-        if self.agent(which).walker.view.members:
+        if self.agent(which).walker.view.members and not self.agent(which).frozen:
             self.agent(which).settle()
 
     def agent(self, which):
@@ -114,9 +139,9 @@ Job.TestCase.settings = settings(
 TestJob = Job.TestCase
 
 
-def shake(cluster: Cluster, chance: random.Random, share: float) -> None:
+def shake(cluster: Cluster, chance: random.Random, share: float, again: int = 0) -> None:
     """One random event: mostly a move, sometimes time, in ``share`` of the cases a fault."""
-    drawn, live = chance.random(), cluster.live()
+    drawn, live = chance.random(), [a for a in cluster.live() if not a.frozen]
     if drawn > share + 0.1 and (able := cluster.moves()):
         cluster.move(chance.choice(able))
     elif drawn > share and live:
@@ -125,10 +150,18 @@ def shake(cluster: Cluster, chance: random.Random, share: float) -> None:
         one, other = chance.choices(range(cluster.num_agents), k=2)
         rank = chance.choice(list(cluster.ranks.values()))
         what = chance.choice(
-            ["kill", "leave", "agent", "agent", "link", "suspect", "fault", "debt"]
+            ["kill", "leave", "agent", "agent", "link", "suspect", "fault", "debt", "stop", "doze"]
+            + ["again"] * again
         )
         if what == "kill" and sum(r.alive for r in cluster.ranks.values()) > 1:
-            cluster.kill(rank.actor)
+            cluster.kill(rank.actor, breaks=chance.random() < 0.5)
+        elif what == "stop" and sum(r.alive for r in cluster.ranks.values()) > 1:
+            if rank.frozen:
+                cluster.thaw(rank.actor)
+            else:
+                cluster.freeze(rank.actor, for_ever=chance.random() < 0.5)
+        elif what == "doze" and (agent := cluster.agents[one]) is not None:
+            (cluster.thaw_agent if agent.frozen else cluster.freeze_agent)(one)
         elif what == "leave" and rank.can_leave():
             rank.leave()
         elif what == "agent":
@@ -140,6 +173,8 @@ def shake(cluster: Cluster, chance: random.Random, share: float) -> None:
             cluster.suspect(chance.choice(live).index)
         elif what == "fault" and live:
             chance.choice(live).fire(chance.choice(FAULTS))
+        elif what == "again" and (able := cluster.can_come_back()):
+            cluster.start_again(chance.choice(able))
         elif what == "debt" and live and live[0].walker.view.members:
             live[0].settle()
         cluster.fabric.limit += chance.random() < 0.2

@@ -173,6 +173,19 @@ def test_without_a_commit_it_is_open():
     assert found[0]["wait_ns"] == pytest.approx(10 * MS, rel=0.01)
 
 
+@pytest.mark.filterwarnings("error")
+def test_times_that_no_64_bits_hold_apart_are_no_fault_of_ours():
+    """The doorway refuses them; a Parquet file may hold any number."""
+    s = quick(2)
+    for one in s.ranks:
+        one.join("c0", s.ranks)
+    s.ranks[0].enter("c0", 0)  # and the other never comes
+    for number, (_, row) in enumerate(s.rows):
+        row["wall_ns"] = (2**63 - 1) * (-1) ** number
+    _, found = waits_of(s, clean=False)
+    assert [(r["rank"], r["is_open"]) for r in found] == [(0, True)]
+
+
 def test_wall_anchors_of_one_host_are_corrected_by_its_monotonic_clock():
     s = quick(ranks=2)
     s.ranks[1].skew_ns = 7 * MS
@@ -276,3 +289,14 @@ def test_agents_and_other_incarnations_are_counted_apart():
     meet(s, {1: 10}, comm="c1")
     waits, _ = waits_of(s)
     assert next(r for r in waits.by_rank if r.rank == 1).caused_s == pytest.approx(0.02, rel=0.01)
+
+
+def test_a_host_agent_lives_no_ranks_time():
+    s = quick(ranks=2, agents=1)
+    s.agents[0].health("alive")
+    for _ in range(5):
+        meet(s, {1: 30})
+    without = waits_of(s)[0].share_pct
+    s.now += 60_000 * MS
+    s.agents[0].health("alive")
+    assert waits_of(s)[0].share_pct == without > 0

@@ -15,7 +15,7 @@ RECORDS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
 HEADINGS = ["Context", "Choice", "Rejected", "How we would know it was wrong"]
 HEAVY = {"torch", "fastapi", "duckdb", "dash", "numpy", "pyarrow"}
 TOP_LEVEL = {
-    *("analyzer", "benchmarks", "cascade_runtime", "collector", "dashboard", "docs"),
+    *("analyzer", "benchmarks", "cascade_runtime", "collector", "dashboard", "docs", "examples"),
     *("sample_traces", "tests", "tools", ".ci", ".gitignore", "Makefile", "LICENSE"),
     *("CHANGELOG.md", "CONTRIBUTING.md", "README.md", "constraints.txt", "pyproject.toml"),
 }

@@ -26,7 +26,8 @@ class Demo:
     """``cascade demo`` as a process; what it says is kept."""
 
     def __init__(self, folder: Any) -> None:
-        words = ["demo", "--no-open", "--data", folder / "data", "--out", folder / "out"]
+        words = ["demo", "--no-open", "--scenario", "kill-one"]
+        words += ["--data", folder / "data", "--out", folder / "out"]
         self.process = subprocess.Popen(
             [sys.executable, "-c", MAIN, *map(str, words)],
             env=os.environ | {"PYTHONPATH": str(ROOT), "DISPLAY": ""},

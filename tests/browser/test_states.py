@@ -119,6 +119,12 @@ def test_a_live_run_goes_on_by_itself_and_its_collector_may_die(visit, collector
         v.until_text(".cr-badges", "^ended")
         v.until_text(".cr-verdict-word", "^ok$")
         assert v.page.evaluate("window.same === true")
+        assert v.text(".cs-head .cs-badge") == "ended"
+    # Who followed sees the whole of this short run, at its worst; who had moved stays where he was.
+    far.until(lambda: far.query.get("sel", "").startswith("walk:"), "the worst is chosen")
+    assert far.number("a") <= 0 and far.number("b") > 4e9 and "follow" not in far.query
+    assert near.query == before
+    far.until(lambda: not far.page.locator(".cr-sofar").count(), "all figures are final")
 
 
 def test_a_run_that_has_ended_is_shown_when_its_collector_is_gone(visit, tmp_path):
@@ -145,15 +151,79 @@ def test_what_is_missing_is_called_missing(visit, tmp_path):
         v.close()
 
 
-def test_a_run_without_a_row_says_what_it_waits_for(visit, collector):
+@pytest.mark.parametrize(
+    ("run_id", "plan", "said"),
+    [
+        ("waits", None, "Waiting for the first row. Send a job with cascade run"),
+        ("demo-waits", ["It begins."], "Waiting for the demo's first row"),
+    ],
+)
+def test_a_run_without_a_row_says_what_it_waits_for(visit, collector, run_id, plan, said):
     with open_trace(resolve_trace("kill-one")) as source:
-        meta = msgspec.structs.replace(running(source.meta), run_id="waits", story=["It begins."])
+        meta = msgspec.structs.replace(running(source.meta), run_id=run_id, story=plan)
     announce(collector.url, meta)
     v = visit(collector.url)
-    page = v.open("/dash/run/waits", ".cr-plan")
-    v.until_text(".cr-verdict-line", "Waiting for the first row. Send a job with")
-    assert "It begins." in v.text(".cr-plan")
+    page = v.open(f"/dash/run/{run_id}", ".cr-verdict-line")
+    told = v.until_text(".cr-verdict-line", said)
+    if plan:
+        assert "It begins." in v.text(".cr-plan")
+        assert "cascade run" not in told
     assert serious(page) == []
+
+
+def test_many_runs_are_one_list_and_say_who_took_part(visit, collector):
+    """Of a run that has sent nothing yet it is only known how many take part."""
+    with open_trace(resolve_trace("kill-one")) as source:
+        meta = running(source.meta)
+    for number in range(40):
+        name = f"a run with a rather long name, number {number}"
+        announce(collector.url, msgspec.structs.replace(meta, run_id=f"many-{number}", name=name))
+    v = visit(collector.url, viewport={"width": 390, "height": 844})
+    page = v.open("/dash/runs", ".ag-row")
+    v.until_text(".cs-title", r"\d+ in all")
+    # The page itself does not scroll sideways: the table does.
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    heads = page.locator(".ag-header-cell-text").all_inner_texts()
+    assert "Lasted" not in heads and "Actors" not in heads
+    assert serious(page) == []
+
+
+def test_an_address_that_no_page_has_is_a_page(visit, collector):
+    v = visit(collector.url, expected="status of 404")
+    page = v.open("/xyz", ".cs-notice")
+    assert "There is no page at /xyz" in v.text(".cs-notice")
+    assert serious(page) == []
+    page.get_by_role("link", name="All runs").click()
+    page.wait_for_url("**/dash/runs")
+
+
+def test_a_slow_first_tile_is_loading_and_neither_nought_nor_no_row(visit):
+    with replayed("clean") as command:
+        v = visit(command.base)
+        held, free = [], []
+
+        def hold(route):
+            if free:
+                route.continue_()
+            else:
+                held.append(route)
+
+        for what in ("tile", "window"):
+            v.page.route(f"**/v1/runs/*/{what}?*", hold)
+        page = v.open(command.url, "canvas.ct-base")
+        v.until(lambda: len(held) >= 2, "tile and window are asked for")
+        page.get_by_role("button", name="View as table").click()
+        v.until_text("dialog [role=status]", "^loading…$")
+        page.keyboard.press("Escape")
+        page.locator("canvas.ct-overlay").hover(position={"x": 400, "y": 400})
+        v.until_text(".ct-card", "loading…")
+        assert "no sample here" not in v.text(".ct-card")
+        free.append(True)
+        for route in held:
+            route.continue_()
+        page.locator("canvas.ct-overlay").hover(position={"x": 410, "y": 400})
+        v.until(lambda: "loading…" not in v.text(".ct-card"), "it is there")
+        v.close()
 
 
 def test_a_token_is_asked_for_once(visit, tmp_path):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
 import ssl
+import time
 from types import SimpleNamespace
 
 import httpx
@@ -28,6 +30,7 @@ from collector.wire.arrow_body import MAX_UNPACKED
 from collector.wire.arrow_claims import claimed_bytes
 from collector.wire.arrow_send import above, cut, keys_of, prefixes
 from dashboard.commands import main
+from dashboard.commands import push as command
 from tests.collector.traces import RUN, done, entered, make_trace, segment, step, write_spool
 from tests.collector.web.live import live
 from tests.collector.web.stores import EchoSql, MemoryStore
@@ -220,6 +223,85 @@ def test_a_collector_that_stays_away_is_given_up_on_in_time(trace, monkeypatch):
     assert "again" in caught.value.hint
     assert 45 < sum(waits) <= 60
     assert max(waits) <= 10
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def test_nobody_at_the_address_is_an_error_at_once(trace, capsys):
+    url = f"http://127.0.0.1:{free_port()}"
+    began = time.monotonic()
+    assert main(["push", str(trace), url]) == 2
+    assert time.monotonic() - began < 20
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("cascade push: it cannot be reached")
+    assert err.count("\n") == 3
+    assert url in err
+    assert "--wait 60" in err
+
+
+def test_who_waits_for_a_collector_is_told_at_once_and_served(app, store, trace, capsys):
+    with live(app) as running:
+        refused = [2]
+
+        def before(request):
+            refused[0] -= 1
+            if refused[0] >= 0:
+                raise httpx.ConnectError("refused", request=request)
+
+        told = []
+        client = httpx.Client(transport=Bridge(before), timeout=20.0)
+        collector = Collector(
+            running.url,
+            None,
+            120.0,
+            lambda seconds: None,
+            client,
+            first_wait_s=60.0,
+            on_wait=lambda *what: told.append(what),
+        )
+        with collector, open_trace(trace) as source:
+            assert push(source, collector).num_stored == 803
+    assert told == [("it cannot be reached: refused", 60.0)]
+
+
+def test_a_wait_is_said_before_it_begins(trace, capsys):
+    url = f"http://127.0.0.1:{free_port()}"
+    assert main(["push", str(trace), url, "--wait", "0.2"]) == 2
+    err = capsys.readouterr().err
+    first, *rest = err.splitlines()
+    assert first.startswith(f"cascade push: {url}: it cannot be reached")
+    assert first.endswith("trying again for 0.2 s (Ctrl-C ends it)")
+    assert "after trying for 0.2 s" in rest[0]
+
+
+@pytest.mark.parametrize("word", ["-1", "nan", "inf", "soon"])
+def test_a_time_to_wait_is_a_number_of_seconds(trace, word, capsys):
+    assert main(["push", str(trace), "http://127.0.0.1:1", f"--wait={word}"]) == 2
+    assert "--wait" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("on_terminal", "said"),
+    [
+        (True, "\r10 of 40 rows, 25 %, 10 rows/s   \r20 of 40 rows, 50 %, 4 rows/s   \n"),
+        (False, "cascade push: 20 of 40 rows, 50 %, 4 rows/s\n"),
+        (None, ""),
+    ],
+)
+def test_how_progress_is_told(monkeypatch, capsys, on_terminal, said):
+    now = iter([0.0, 1.0, 5.0])
+    monkeypatch.setattr(command, "time", SimpleNamespace(monotonic=lambda: next(now)))
+    monkeypatch.setattr(command, "_LINE_EVERY_S", 3.0)
+    told = command._Progress(on_terminal)
+    told(10, 40)
+    told(20, 40)
+    told.end()
+    assert capsys.readouterr().err == said
 
 
 def test_a_batch_that_is_too_large_is_sent_in_halves(store, tmp_path, trace):
@@ -454,3 +536,11 @@ def test_a_run_id_that_cannot_be_in_a_path_is_said_before_anything_is_sent(tmp_p
 def test_a_trace_that_is_none(capsys):
     assert main(["push", "no-such-trace", "http://127.0.0.1:1"]) == 2
     assert "samples:" in capsys.readouterr().err
+
+
+def test_what_was_there_already_is_told_as_that(app, trace, capsys):
+    with live(app) as running:
+        assert main(["push", str(trace), running.url]) == 0
+        assert f"run {RUN}: 803 of 803 rows stored, 0 were there already" in capsys.readouterr().out
+        assert main(["push", str(trace), running.url]) == 0
+        assert f"run {RUN}: 0 of 803 rows stored, 803 were there already" in capsys.readouterr().out

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cascade_runtime.agent.launcher import Zygote
+from cascade_runtime.agent.zygote_process import Zygote
 from tests.live.servers import Server
 from tests.runtime.jobs import JobRunner
 

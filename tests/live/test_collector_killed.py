@@ -79,7 +79,8 @@ def wait_for_rows(url: str, num_rows: int) -> None:
 
 @pytest.mark.chaos
 def test_the_demo_outlives_its_collector(tmp_path: Path) -> None:
-    demo = Demo("--data", str(tmp_path / "data"), "--out", str(tmp_path / "trace"))
+    words = ("--scenario", "kill-one", "--data", str(tmp_path / "data"))
+    demo = Demo(*words, "--out", str(tmp_path / "trace"))
     for num, rows in ((1, 400), (2, 1000)):
         found = demo.wait_for(_AT, num)
         wait_for_rows(found[1], rows)

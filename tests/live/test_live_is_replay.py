@@ -11,7 +11,7 @@ from analyzer import analyze
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from collector.trace.copy_run import copy_run
 from collector.trace.trace_folder import open_trace
-from dashboard.demo.scenarios import Kill
+from dashboard.demo.faults import Kill
 from tests.live.digests import missing_and_doubled, row_digests
 from tests.live.servers import Server, cascade
 from tests.runtime.jobs import JobRunner

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cascade_runtime.agent.launcher import Launcher, Outcome, make_config
+from cascade_runtime.agent.launcher import Launcher, make_config
+from cascade_runtime.agent.outcome import Outcome
 from collector.trace.trace_folder import open_trace
 from dashboard.demo import train
+from dashboard.demo.faults import Kill
 from dashboard.demo.injector import Injector
-from dashboard.demo.scenarios import Kill
+from tests.runtime.faults import Faults, Running
 
 ANY_PHASE = ("starting", "forward", "backward", "waiting", "halted")
 
@@ -56,7 +58,7 @@ class JobRunner:
     def run(
         self,
         *script_arguments: str,
-        script: Path | None = None,
+        script: Path | str | None = None,
         kills: tuple[Kill, ...] = (),
         phases: tuple[str, ...] = ("waiting",),
         ranks: int = 4,
@@ -64,12 +66,17 @@ class JobRunner:
         mode: str = "enforce",
         policy: str = "default",
         collector: str | None = None,
+        faults: Faults | None = None,
+        env: dict[str, str] | None = None,
+        restart: bool = True,
+        respawn: int = 0,
+        respawn_delay_s: float = 0.2,
     ) -> FinishedJob:
         self._number += 1
         home = self._folder / f"job{self._number}"
         saved = home / "saved"
         command = [str(script or train.__file__), *script_arguments]
-        if script is None:
+        if script is None or env or respawn:
             command += ["--save", str(saved)]
         config = make_config(
             command,
@@ -79,12 +86,29 @@ class JobRunner:
             policy=policy,
             trace_dir=home / "trace",
             zygote=self._zygote,
-            env={"CASCADE_RERAISE": "1"},
+            env={"CASCADE_RERAISE": "1"} | (env or {}),
             collector=collector,
+            respawn=respawn,
+            respawn_delay_s=respawn_delay_s,
         )
-        with Injector(config, kills, lambda text: None, phases) as injector:
-            outcome = Launcher(config).run()
+        launcher = Launcher(config) if restart else _OneLife(config)
+        if faults is not None:
+            faults.start(Running(config, launcher))
+        try:
+            with Injector(config, kills, lambda text: None, phases) as injector:
+                outcome = launcher.run()
+        finally:
+            if faults is not None:
+                faults.stop()
         return FinishedJob(outcome, home / "trace", saved, injector.struck)
+
+
+class _OneLife(Launcher):
+    """Starts no agent twice, as where a whole machine is gone."""
+
+    def _on_agent_end(self, index: int, code: int) -> None:
+        del code
+        self._done.add(index)
 
 
 def cascade(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:

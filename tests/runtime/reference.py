@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import nn
 
 from dashboard.demo import train
 from tests.runtime.jobs import FinishedJob
+from tests.runtime.rejoin_job import Recipe
 
 
 def contributors(job: FinishedJob) -> dict[int, list[int]]:
@@ -19,18 +21,40 @@ def contributors(job: FinishedJob) -> dict[int, list[int]]:
         if (row["label"] or "").startswith("cohort/"):
             cohorts[int(row["label"].split("/")[1])] = [m["rank"] for m in row["members"]]
     folds = _folds(job)
+    applied = [
+        row
+        for row in job.rows("updates")
+        if row["action"] == "applied" and row["object"] == "params/0" and _dot(row) not in folds
+    ]
+    finished = {
+        (a["rank"], a["incarnation"])
+        for row in job.rows("membership")
+        if row["reason"] == "finished"
+        for a in row["departed"]
+    }
+    # A rank that was lost may have decided a step alone: its update was void, the others made another.
+    lasting = {
+        (row["step"], *_dot(row))
+        for row in applied
+        if (row["rank"], row["incarnation"]) in finished
+    }
     first: dict[int, int] = {}
-    for row in job.rows("updates"):
-        if row["action"] != "applied" or row["object"] != "params/0":
-            continue
-        if (row["origin_rank"], row["counter"]) in folds:
-            continue
+    for row in applied:
         step = row["step"]
-        first[step] = min(first.get(step, row["epoch"]), row["epoch"])
+        if (step, *_dot(row)) in lasting:
+            first[step] = min(first.get(step, row["epoch"]), row["epoch"])
+    assert len({step for step, *_ in lasting}) == len(lasting), "a step was decided twice"
     return {step: cohorts[epoch] for step, epoch in first.items()}
 
 
-def _folds(job: FinishedJob) -> set[tuple[int, int]]:
+Dotted = tuple[int, int, int]
+
+
+def _dot(row: dict[str, Any]) -> Dotted:
+    return row["origin_rank"], row["origin_incarnation"], row["counter"]
+
+
+def _folds(job: FinishedJob) -> set[Dotted]:
     """A climb's fold is the first update that the author issues in the epoch it climbed to."""
     climbed = {
         r["new_epoch"]
@@ -42,31 +66,33 @@ def _folds(job: FinishedJob) -> set[tuple[int, int]]:
     for epoch in climbed:
         mine = [r for r in issued if r["epoch"] == epoch and r["object"] == "params/0"]
         first = min(mine, key=lambda r: r["seq"])
-        folds.add((first["origin_rank"], first["counter"]))
+        folds.add(_dot(first))
     return folds
 
 
-def train_reference(steps: dict[int, list[int]], seed: int) -> dict[str, torch.Tensor]:
+def train_reference(
+    steps: dict[int, list[int]], seed: int, recipe: str = "sgd"
+) -> dict[str, torch.Tensor]:
     """Final state (float64) after the given contributors trained each step."""
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float64)
     try:
-        return _train(steps, seed)
+        return _train(steps, seed, recipe)
     finally:
         torch.set_default_dtype(torch.float32)
 
 
-def _train(steps: dict[int, list[int]], seed: int) -> dict[str, torch.Tensor]:
+def _train(steps: dict[int, list[int]], seed: int, recipe: str) -> dict[str, torch.Tensor]:
     model = train.build_model(seed)
-    optimizer = train.build_optimizer(model)
+    made = Recipe(recipe, model)
     for step in sorted(steps):
-        _one_step(model, optimizer, steps[step], seed, step)
+        _one_step(model, made, steps[step], seed, step)
     return model.state_dict()
 
 
 def _one_step(
     model: nn.Module,
-    optimizer: torch.optim.Optimizer,
+    recipe: Recipe,
     ranks: Sequence[int],
     seed: int,
     step: int,
@@ -86,7 +112,7 @@ def _one_step(
             buffers = [b.clone() for b in replica.buffers()]
     for parameter, total in zip(model.parameters(), sums, strict=True):
         parameter.grad = total
-    optimizer.step()
+    recipe.step()
     with torch.no_grad():
         for mine, told in zip(model.buffers(), buffers or [], strict=True):
             mine.copy_(told)

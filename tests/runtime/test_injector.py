@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 
 from cascade_runtime.agent.config import JobConfig
+from cascade_runtime.agent.fencing import process_state
 from cascade_runtime.agent.journal import Journal
 from cascade_runtime.progress import BACKWARD, WAITING, ProgressWord
 from cascade_runtime.vocabulary.errors import BadUsage
 from cascade_runtime.vocabulary.identity import Actor
+from dashboard.demo.faults import Kill, KillAgent, Stop, Strike
 from dashboard.demo.injector import Injector
-from dashboard.demo.scenarios import SCENARIOS, Kill, find_scenario
+from dashboard.demo.scenarios import SCENARIOS, find_scenario
 
 VICTIM = Actor(1)
 KILL = Kill(rank=1, after_step=10)
@@ -51,8 +53,8 @@ class Job:
     def known(self) -> None:
         self.journal.append("spawned", (VICTIM, self.rank.pid))
 
-    def injector(self, *kills: Kill, phases: tuple[str, ...] = ("waiting",)) -> Injector:
-        return Injector(self.config, kills, self.said.append, phases)
+    def injector(self, *strikes: Strike, phases: tuple[str, ...] = ("waiting",)) -> Injector:
+        return Injector(self.config, strikes, self.said.append, phases)
 
 
 @pytest.fixture
@@ -127,6 +129,40 @@ def test_leaving_ends_the_watch_with_kills_undone(job: Job) -> None:
     assert job.rank.poll() is None
 
 
+def test_a_stopped_rank_is_let_go_after_its_time(job: Job) -> None:
+    job.known()
+    job.at(10, WAITING)
+    with job.injector(Stop(rank=1, after_step=10, seconds=0.2)) as injector:
+        injector._thread.join(timeout=30)
+        assert not injector._thread.is_alive()
+    assert job.said == ["stopped rank 1 (SIGSTOP) in step 11", "let rank 1 run again (SIGCONT)"]
+    assert process_state(job.rank.pid) in ("S", "R")
+
+
+def test_nobody_stays_stopped_when_the_job_is_over(job: Job) -> None:
+    job.known()
+    job.at(10, WAITING)
+    injector = job.injector(Stop(rank=1, after_step=10, seconds=600))
+    with injector:
+        while not injector.struck:
+            injector._over.wait(0.001)
+    assert process_state(job.rank.pid) in ("S", "R")
+
+
+def test_an_agent_is_killed_at_a_rank_s_step_in_whatever_phase(job: Job, tmp_path: Path) -> None:
+    job.at(9, BACKWARD)
+    strike = KillAgent(host=0, rank=1, after_step=10)
+    injector = job.injector(strike)
+    injector._try(strike)
+    job.at(10, BACKWARD)
+    injector._try(strike)
+    assert injector.struck == []  # where the agent is is not written down yet
+    (tmp_path / "agent-0.pid").write_text(str(job.rank.pid))
+    injector._try(strike)
+    assert injector.struck == [(strike, 10)]
+    assert job.rank.wait(timeout=30) == -signal.SIGKILL
+
+
 # ---- scenarios ------------------------------------------------------------------------------------
 
 
@@ -136,7 +172,8 @@ def test_a_scenario_can_be_played_to_its_end(name: str) -> None:
     assert find_scenario(name, 4) is scenario
     assert scenario.name == name
     assert scenario.story
-    assert all(kill.after_step < scenario.steps for kill in scenario.kills)
+    assert all(strike.after_step < scenario.steps for strike in scenario.strikes)
+    assert scenario.late is None or scenario.late.last_step < scenario.steps
 
 
 def test_an_unknown_scenario_names_those_there_are() -> None:

@@ -10,6 +10,7 @@ from torch import nn
 
 import cascade_runtime as cascade
 from cascade_runtime import bootstrap, job
+from cascade_runtime.rank import constructed
 from cascade_runtime.vocabulary.errors import BadUsage, NotSupported
 from cascade_runtime.vocabulary.regime import Regime
 
@@ -96,7 +97,7 @@ def optimizers(monkeypatch: pytest.MonkeyPatch):
     import weakref
 
     known: list[weakref.ref[torch.optim.Optimizer]] = []
-    monkeypatch.setattr(bootstrap, "_optimizers", known)
+    monkeypatch.setattr(constructed, "_optimizers", known)
 
     def make(model: nn.Module) -> torch.optim.Optimizer:
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -110,8 +111,8 @@ def test_the_optimizer_is_the_one_that_holds_the_parameters(optimizers):
     model, other = nn.Linear(2, 2), nn.Linear(2, 2)
     optimizers(other)  # dropped at once
     kept, mine = optimizers(other), optimizers(model)
-    assert bootstrap._optimizer_of(model) is mine
-    assert bootstrap._optimizer_of(other) is kept
+    assert constructed.optimizer_of(model) is mine
+    assert constructed.optimizer_of(other) is kept
 
 
 @pytest.mark.parametrize("number", [0, 2])
@@ -119,7 +120,7 @@ def test_no_optimizer_or_two_of_them_is_refused(optimizers, number):
     model = nn.Linear(2, 2)
     kept = [optimizers(model) for _ in range(number)]
     with pytest.raises(NotSupported, match=f"{number} optimizers hold") as caught:
-        bootstrap._optimizer_of(model)
+        constructed.optimizer_of(model)
     assert "cascade_runtime.attach" in caught.value.hint
     del kept
 

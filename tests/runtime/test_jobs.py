@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,13 @@ from cascade_runtime.agent.launcher import Launcher, make_config
 from cascade_runtime.progress import read_progress
 from cascade_runtime.vocabulary.identity import Actor
 from dashboard.demo import train
-from dashboard.demo.scenarios import Kill
+from dashboard.demo.faults import Kill
 from tests.runtime.jobs import FinishedJob, JobRunner
 from tests.runtime.reference import largest_difference
 
 SCRIPTS = Path(__file__).parent / "scripts"
+TWO_DEATHS = {"DIES": "3:13,2:15"}
+"""The second comes before the job can have climbed, which is what the tests are about."""
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(90)]
 
@@ -79,8 +82,17 @@ def test_observe_says_what_it_would_have_done(jobs: JobRunner) -> None:
     assert job.verdict() in ("ok", "unknown")
 
 
-def test_a_second_death_falls_to_eventual_and_climbs_back(jobs: JobRunner) -> None:
-    job = jobs.run("--steps", "60", "--dtype", "float64", kills=(Kill(3, 12), Kill(2, 14)))
+def test_a_second_death_falls_to_eventual_and_climbs_back(jobs: JobRunner, tmp_path: Path) -> None:
+    """Two losses within a minute are churn too, so STRONG comes only after a quiet time."""
+    policy = tmp_path / "policy.toml"
+    packaged = files("cascade_runtime.vocabulary") / "policies" / "default.toml"
+    policy.write_text(packaged.read_text().replace("quiet_s = 30.0", "quiet_s = 0.3"))
+    job = jobs.run(
+        *("--steps", "80", "--dtype", "float64", "--pause-ms", "10"),
+        script=SCRIPTS / "dies.py",
+        env=TWO_DEATHS,
+        policy=str(policy),
+    )
     assert job.outcome.finished == [0, 1]
     walked = [
         (r["from_regime"], r["to_regime"], r["fault"])
@@ -93,8 +105,19 @@ def test_a_second_death_falls_to_eventual_and_climbs_back(jobs: JobRunner) -> No
         ("EVENTUAL", "CAUSAL", "RECOVERY_DETECTED"),
         ("CAUSAL", "STRONG", "STABLE_SYNC"),
     ]
+    churn = [r for r in job.rows("health") if r["fault"] == "NODE_CHURN_HIGH"]
+    assert [(r["value"], r["threshold"]) for r in churn] == [(2.0, 2.0)]
     states = job.parameters()
     assert largest_difference(states[0], states[1]) == 0.0
+    assert_ok(job)
+
+
+def test_two_losses_within_a_minute_are_churn_and_hold_the_climb_up(jobs: JobRunner) -> None:
+    job = jobs.run("--steps", "60", script=SCRIPTS / "dies.py", env=TWO_DEATHS)
+    assert job.outcome.finished == [0, 1]
+    churn = [d for d in job.rows("decisions") if d["fault"] == "NODE_CHURN_HIGH"]
+    assert [d["changed"] for d in churn] == [False], "CAUSAL or EVENTUAL stay as they are"
+    assert not [r for r in job.rows("health") if r["fault"] == "STABLE_SYNC"]
     assert_ok(job)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cascade_runtime.agent.judge import ORDER_AGAIN_S, Judge
+from cascade_runtime.agent.judge import OPEN_PATIENCE_S, ORDER_AGAIN_S, Judge
 from cascade_runtime.agent.protocol import DebtInfo, DebtNote, Reconciled, Round, Trigger, View
 from cascade_runtime.agent.reconcile import Reconciler
 from cascade_runtime.agent.rows import AgentRows
@@ -318,3 +318,26 @@ def test_a_greeting_tells_of_debts_that_were_closed_meanwhile():
     )
     back.reconciler.on_debt(note)
     assert back.wants() == WALK
+
+
+# ---- debts that nobody opened ---------------------------------------------------------------------
+
+
+def test_nothing_goes_on_before_debts_of_a_lost_opener_are_on_record():
+    agent = Agent()
+    fall = view(0, 1, 2, epoch=1, regime=C, from_regime=S)
+    now_in = view(1, 2, epoch=2, regime=C, departed=actors(0), member_reason="failed")
+    agent.judge.install(now_in, [fall, now_in], NOW)
+    agent.judge.leaving = set(actors(1, 2))
+    order = agent.judge.wants_opened(NOW)
+    assert order is not None
+    assert (order.actor, order.settle.debts) == (Actor(1), [])
+    assert [d.debt_id for d in order.settle.unopened] == ["1/strong"]
+    assert agent.judge.wants_opened(NOW) is None, "once is enough for a while"
+    assert agent.judge.wants_opened(NOW + ORDER_AGAIN_S) == order
+    assert agent.judge.wants_walk(NOW) == (False, None)
+    agent.judge.leaving = set(actors(1))
+    assert agent.judge.wants_walk(NOW + OPEN_PATIENCE_S) == (True, None), "held up for ever"
+    agent.reconciler.on_debt(DebtNote(Actor(1), opened=order.settle.unopened))
+    assert agent.judge.wants_opened(NOW + 9) is None
+    assert agent.judge.wants_walk(NOW + 9) == (True, None)

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from dashboard.demo.scenarios import Kill
+from dashboard.demo.faults import Kill
 from tests.runtime.jobs import ANY_PHASE, FinishedJob, JobRunner
 from tests.runtime.reference import contributors, largest_difference, train_reference
 

@@ -116,9 +116,21 @@ class Word:
 
     def __init__(self) -> None:
         self.told: list[tuple[int, int, int]] = []
+        self.claimed = 0
+        self.fenced = False
+        self.fence_at_claim = -1
 
     def write(self, decided: int, issued: int, phase: int) -> None:
         self.told.append((decided, issued, phase))
+
+    def claim(self, step: int) -> None:
+        self.claimed = step
+        if step == self.fence_at_claim:
+            self.fenced = True
+
+
+class Ring:
+    """The step ring: no step is timed here."""
 
 
 class Fake:
@@ -128,7 +140,7 @@ class Fake:
         self.recorder, self.link, self.word = Recorder(), Link(), Word()
         first = view(*members, regime=regime)
         self.member = Member(
-            Actor(rank), first, Objects(), self.recorder, self.link, self.word  # type: ignore[arg-type]
+            Actor(rank), first, Objects(), self.recorder, self.link, self.word, Ring()  # type: ignore[arg-type]
         )  # fmt: skip
 
     def step(self, issue: bool = True) -> None:
@@ -420,7 +432,7 @@ def test_who_is_rolled_forward_applies_the_dots_of_the_view_that_decided():
     fake.walk(1, 2, regime=C, cut_step=2, source=Actor(1), behind=actors(2))
     fake.walk(1, 2, regime=C, cut_step=2, source=Actor(1), behind=actors(2))
     fake.recorder.rows.clear()
-    fake.member.decide_rolled()
+    fake.member.decide(rolled=True)
     assert [r["dot"] for r in fake.recorder.of("updates", action="applied")] == dots(0, 1 + K)
     assert (fake.member.decided, fake.member.frontier.dots()) == (2, [Dot(0, 0, 2 * K)])
 
@@ -564,6 +576,26 @@ def test_the_next_lowest_settles_what_a_dead_opener_opened():
     assert (row["action"], row["debt_id"]) == ("settled", "1/strong")
 
 
+def test_what_a_lost_opener_left_unopened_is_opened_on_order():
+    fake = Fake(rank=1)
+    owed = [
+        DebtInfo(debt_id="1/strong", relaxed=S, new_epoch=1, object=None),
+        DebtInfo(debt_id="1/data/0", relaxed=S, new_epoch=1, object="data/0"),
+    ]
+    fake.walk(1, 2, regime=S, epoch=2)
+    fake.recorder.rows.clear()
+    fake.link.sent.clear()
+    for _ in range(2):
+        fake.member.settle(Settle([], equal=False, unopened=owed))
+    rows = fake.recorder.of("debt")
+    assert [(r["action"], r["debt_id"], r["new_epoch"]) for r in rows] == [
+        ("opened", "1/strong", 1), ("opened", "1/data/0", 1),
+    ]  # fmt: skip
+    assert [r["object"] for r in fake.recorder.of("objects")] == ["data/0"]
+    assert fake.link.sent == [DebtNote(Actor(1), opened=owed)] * 2
+    assert opened(fake) == owed
+
+
 # ---- an agent that was away -----------------------------------------------------------------------
 
 
@@ -675,3 +707,62 @@ class Histories(RuleBasedStateMachine):
 
 TestHistories = Histories.TestCase
 TestHistories.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+
+
+# ---- the fence ------------------------------------------------------------------------------------
+
+
+class Left(BaseException):
+    """The process has ended."""
+
+
+def fenced(fake: Fake) -> Fake:
+    def leave() -> None:
+        raise Left
+
+    fake.member.on_fenced = leave
+    return fake
+
+
+def test_a_step_is_claimed_before_it_is_decided():
+    fake = Fake()
+    fake.step()
+    assert fake.word.claimed == 1
+    fake.step()
+    assert (fake.word.claimed, fake.member.decided) == (2, 2)
+
+
+def test_a_fence_that_is_up_at_the_claim_stops_the_decision():
+    fake = fenced(Fake(rank=1))
+    fake.step()
+    fake.word.fence_at_claim = 2  # between the claim and the look
+    fake.recorder.rows.clear()
+    with pytest.raises(Left):
+        fake.member.decide()
+    assert (fake.word.claimed, fake.member.decided, fake.recorder.rows) == (2, 1, [])
+
+
+def test_an_author_writes_the_word_then_looks_then_issues():
+    fake = fenced(Fake())
+    fake.word.fenced = True
+    with pytest.raises(Left):
+        fake.member.issue()
+    assert fake.word.told[-1][1] == K, "the agent must find what may have been issued"
+    assert fake.recorder.rows == []
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda m: m.acknowledge(Proposed(view(0, 1, epoch=1), Ballot(1, 0))),
+        lambda m: m.commit(view(0, 1, epoch=1)),
+        lambda m: m.decide(rolled=True),
+    ],
+    ids=["acknowledge", "commit", "decide"],
+)
+def test_behind_the_fence_nothing_of_a_later_epoch_is_written(act):
+    fake = fenced(Fake())
+    fake.word.fenced = True
+    with pytest.raises(Left):
+        act(fake.member)
+    assert (fake.recorder.rows, fake.link.sent, fake.member.view.epoch) == ([], [], 0)

@@ -253,3 +253,20 @@ def test_state_of_one_parameter_is_not_taken_for_another_s():
         optimizer.state[parameter] = {"momentum_buffer": torch.ones(2)}
         found.add(objects.digest(1))
     assert len(found) == 2
+
+
+def test_buffers_are_looked_up_as_the_module_names_them() -> None:
+    module = torch.nn.Sequential(
+        torch.nn.BatchNorm1d(4), torch.nn.Sequential(torch.nn.BatchNorm1d(4))
+    )
+    module.register_buffer("none", None)
+    module.register_buffer("mean", torch.zeros(3))
+    module[1].register_buffer("same", module.mean)
+    objects = ModelObjects(module, torch.optim.SGD(module.parameters(), lr=0.1))
+    module.mean = module.mean + 1
+    module.none = torch.ones(2)
+    module[1][0].running_mean = torch.ones(4)
+    objects.look_up_buffers()
+    assert [name for name, _ in objects._buffers] == [name for name, _ in module.named_buffers()]
+    for mine, theirs in zip(objects.buffers, module.buffers(), strict=True):
+        assert mine is theirs

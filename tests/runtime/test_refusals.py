@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
+from cascade_runtime.agent import refusals as refusals_file
 from cascade_runtime.agent.launcher import make_config
+from cascade_runtime.agent.refusals import Refusals
 from cascade_runtime.vocabulary.errors import BadUsage
+from cascade_runtime.vocabulary.identity import Actor
 from tests.runtime.jobs import JobRunner
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -25,7 +29,7 @@ pytestmark = pytest.mark.timeout(90)
         ),
         ("sharded", "shards the model", "replicated models"),
         ("twice", "attach was called twice", "one model and optimizer"),
-        ("own_hook", "has a communication hook already", "attach before registering"),
+        ("own_hook", "has a communication hook already", "leave the hook out"),
     ],
 )
 def test_a_model_that_cannot_be_held_is_refused_in_a_sentence(
@@ -74,6 +78,27 @@ def test_a_job_that_makes_no_sense_is_refused(
     with pytest.raises(BadUsage, match=words):
         make_config([str(SCRIPTS / "no_model.py")], trace_dir=tmp_path / "trace", **options)
     assert not (tmp_path / "trace").exists()
+
+
+def test_a_reason_is_told_while_the_others_go_on_and_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refusals_file, "TELL_AFTER_S", 0.0)
+    script = str(SCRIPTS / "no_model.py")
+    config = make_config([script], num_ranks=3, trace_dir=tmp_path / "trace")
+    for rank in (1, 2):
+        config.refusal_path(Actor(rank)).write_text("no such layer")
+    refusals = Refusals(config)
+
+    async def both_end() -> None:
+        assert refusals.note_lost(Actor(2))
+        assert refusals.note_lost(Actor(1))
+        assert not refusals.note_lost(Actor(0))
+        await asyncio.sleep(0.01)
+
+    asyncio.run(both_end())
+    refusals.tell()  # at the end of the job
+    assert capsys.readouterr().err == "cascade: ranks 1, 2: no such layer\n"
 
 
 def test_a_trace_is_never_written_over_another(tmp_path: Path) -> None:

@@ -99,3 +99,15 @@ def test_a_zygote_removes_nothing_but_its_socket(tmp_path: Path) -> None:
     (tmp_path / "mine").touch()
     assert end(zygote) == 0
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_a_rank_that_ends_after_its_zygote_has_left_is_not_heard(tmp_path: Path) -> None:
+    """The socket that wakes it up is closed by then: Python would complain once a signal."""
+    program = (
+        "import os, signal, sys; from pathlib import Path; from cascade_runtime import zygote; "
+        "zygote._preload = lambda: None; zygote._listen(Path(sys.argv[1])); "
+        "os.kill(os.getpid(), signal.SIGCHLD)"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "z.sock")]
+    ended = subprocess.run(command, input=b"", capture_output=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, b"")

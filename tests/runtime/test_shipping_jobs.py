@@ -15,7 +15,7 @@ from cascade_runtime.vocabulary.identity import Actor
 from collector.trace.trace_folder import open_trace
 from dashboard.commands import main
 from dashboard.demo import train
-from dashboard.demo.scenarios import Kill
+from dashboard.demo.faults import Kill
 from tests.runtime.jobs import JobRunner
 from tests.runtime.shipping_server import FakeCollector, Handler, hangs
 

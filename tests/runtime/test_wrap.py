@@ -11,12 +11,13 @@ import pytest
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.distributed.tensor import Replicate, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
-from cascade_runtime.rank.wrap import check_model, take_over
+from cascade_runtime.rank.wrap import check_model, has_hook, rebuild, take_over
 from cascade_runtime.vocabulary.errors import BadUsage, NotSupported
 
 
@@ -247,6 +248,96 @@ def test_gradients_that_go_round_the_hook_are_refused_in_enforce_only() -> None:
     check_model(ddp, sgd(ddp), enforce=False)
     with pytest.raises(NotSupported, match="outside of DistributedDataParallel's buckets"):
         check_model(ddp, sgd(ddp), enforce=True)
+
+
+def limited(kind: str) -> nn.Module:
+    """A module that DDP takes and ``enforce`` does not."""
+    if kind == "sparse":
+        return nn.Embedding(4, 4, sparse=True)
+    module = small_model()
+    if kind == "ignored":
+        DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(module, ["3.weight"])
+    return module
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [("sparse", "sparse gradients"), ("ignored", r"leave 3\.weight alone")],
+)
+def test_models_that_are_not_held_whole_are_refused_in_enforce_only(kind: str, words: str) -> None:
+    ddp = DistributedDataParallel(limited(kind))
+    check_model(ddp, sgd(ddp), enforce=False)
+    with pytest.raises(NotSupported, match=words):
+        check_model(ddp, sgd(ddp), enforce=True)
+
+
+def test_layers_with_collectives_of_their_own_are_refused_in_enforce_only() -> None:
+    ddp = DistributedDataParallel(small_model())
+    ddp.module = nn.SyncBatchNorm.convert_sync_batchnorm(ddp.module)
+    check_model(ddp, sgd(ddp), enforce=False)
+    with pytest.raises(NotSupported, match="SyncBatchNorm layers run collectives"):
+        check_model(ddp, sgd(ddp), enforce=True)
+
+
+def test_an_optimizer_that_looks_at_its_own_loss_is_refused_in_enforce_only() -> None:
+    ddp = DistributedDataParallel(small_model())
+    lbfgs = torch.optim.LBFGS(ddp.parameters())
+    check_model(ddp, lbfgs, enforce=False)
+    with pytest.raises(NotSupported, match="by each rank's own loss"):
+        check_model(ddp, lbfgs, enforce=True)
+
+
+def test_a_model_inside_of_join_is_refused_in_enforce_only() -> None:
+    ddp = DistributedDataParallel(small_model())
+    with ddp.join():
+        check_model(ddp, sgd(ddp), enforce=False)
+        with pytest.raises(NotSupported, match="leave join"):
+            check_model(ddp, sgd(ddp), enforce=True)
+
+
+def test_hooks_of_the_user_s_and_of_torch_s_are_seen() -> None:
+    ddp = DistributedDataParallel(small_model())
+    assert not has_hook(ddp)
+    ddp._register_builtin_comm_hook(dist.BuiltinCommHookType.FP16_COMPRESS)
+    assert has_hook(ddp)
+    other = DistributedDataParallel(small_model())
+    other.register_comm_hook(None, allreduce_hook)
+    assert has_hook(other)
+
+
+def test_rebuilt_after_freezing_it_reduces_what_is_trained() -> None:
+    plain = small_model()
+    ddp = DistributedDataParallel(copy.deepcopy(plain))
+    take_over(ddp)
+    gradients(ddp)
+    gradients(plain)
+    group = ddp.process_group
+    for module in (plain, ddp.module):
+        module[0].requires_grad_(False)
+    rebuild(ddp, group)
+    mine, theirs = gradients(ddp), gradients(plain)
+    assert ddp.process_group is group
+    assert len(mine) == len(theirs) == 12
+    assert all(torch.equal(a, b) for a, b in zip(mine, theirs, strict=True))
+
+
+def test_taken_over_in_no_sync_it_reduces_when_that_is_over() -> None:
+    ddp = DistributedDataParallel(small_model())
+    buckets = []
+
+    def hook(state, bucket):
+        buckets.append(bucket.index())
+        future: torch.futures.Future[torch.Tensor] = torch.futures.Future()
+        future.set_result(bucket.buffer())
+        return future
+
+    with ddp.no_sync():
+        take_over(ddp)
+        ddp.register_comm_hook(None, hook)
+        gradients(ddp)
+        assert not buckets
+    gradients(ddp)
+    assert buckets
 
 
 def test_refusals_leave_the_model_as_it_was(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from cascade_runtime.vocabulary.events import Steps
 from collector.schema.rows import table_to_events
+from collector.trace.samples import sample_traces
 from collector.trace.trace_folder import open_trace
 from tests.collector.traces import segment, write_spool
 from tests.runtime.jobs import cascade
@@ -53,7 +54,7 @@ def test_no_such_name_lists_the_samples(ask, tmp_path, monkeypatch, name):
     answer = ask("analyze", name)
     assert answer.code == 2
     if name:
-        _told(answer, "there is no such trace", "samples: clean, kill-one")
+        _told(answer, "there is no such trace", f"samples: {', '.join(sorted(sample_traces()))}")
 
 
 def test_no_trace_at_all(ask):

@@ -65,6 +65,10 @@ class Shipper:
         self._thread = threading.Thread(target=self._run, name="cascade-shipper", daemon=True)
         self._thread.start()
 
+    def take_in(self, rank: int) -> None:
+        """A rank of this host that the job did not start with."""
+        self._spool.take_in(rank)
+
     def actor_ended(self, actor: Actor) -> None:
         """Its process has ended: what it left will not grow any more."""
         self._spool.ended.add(actor)

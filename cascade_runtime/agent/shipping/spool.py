@@ -37,6 +37,10 @@ class HostSpool:
         """Actors whose processes are known to have ended; may be added to from another thread."""
         self.all_ended = False
 
+    def take_in(self, rank: int) -> None:
+        """A rank that the job did not start with is ours; may be called from another thread."""
+        self._ranks |= {rank}
+
     # ---- reading -------------------------------------------------------------------------------
 
     def collect(self) -> tuple[list[bytes], bool]:

@@ -44,6 +44,14 @@ def notice(what: str, *next_acts: Any, kind: str = "empty") -> html.Div:
     return html.Div([html.P(what), acts], className=f"cs-notice cs-{kind}", **role)
 
 
+def so_far() -> html.Div:
+    """What stands over figures of an analysis that has not seen every row."""
+    return notice(
+        "So far: rows came after the last analysis, so these figures may still change.",
+        "Load the page again for newer ones.",
+    )
+
+
 def failed(error: CascadeError) -> Content:
     """An error in the page's place: what happened, where, what to do."""
     parts: Content = [html.Span(error.message)]

@@ -8,7 +8,7 @@ from dash import dcc, html
 
 from dashboard.shell.context import Shell
 from dashboard.shell.pages._grid import column, grid, link
-from dashboard.shell.pages._page import Content, Page, notice, title
+from dashboard.shell.pages._page import Content, Page, notice, so_far, title
 from dashboard.shell.paths import Place, address
 from dashboard.shell.words import count
 from dashboard.tiles.rows import run_t0
@@ -31,6 +31,7 @@ _COLUMNS = [
         cellRenderer="CascadeNumber",
         cellRendererParams={"decimals": 3},
     ),
+    column("name", "Promise", width=190, tooltipField="name"),
     column("severity", width=105),
     column("sentence", "What happened", flex=1, minWidth=360, tooltipField="sentence"),
     column("rank", number=True, width=95),
@@ -57,9 +58,10 @@ def _content(shell: Shell, place: Place, query: dict[str, str]) -> Content:
     table = source.query(_SQL)
     found = table.slice(0, MOST).to_pylist()
     t0 = run_t0(source)
+    more = [] if source.is_judged_whole() else [so_far()]
     rows = [_row(run_id, row, n, t0) for row, n in zip(found, _again(found), strict=True)]
     if not rows:
-        what = "No promise was found broken."
+        what = "No promise was found broken so far." if more else "No promise was found broken."
         if report.verdict == "unknown":
             what = "No promise was found broken, but not all that is needed to say so was recorded."
         num = sum(check.verdict in ("ok", "violated") for check in report.checks)
@@ -70,10 +72,11 @@ def _content(shell: Shell, place: Place, query: dict[str, str]) -> Content:
                 " stands under the verdict on the timeline's page.",
             ]
         )
-        return [title("Violations", ask), notice(what, checked)]
+        return [title("Violations", ask), *more, notice(what, checked)]
     cut = f"the first {count(MOST)}" if table.num_rows > MOST else count(len(rows))
     return [
         title("Violations", html.Span(f"{cut}, certain ones first", className="cs-dim"), ask),
+        *more,
         grid(rows, _columns(rows), label="violations", options={"tooltipShowDelay": 300}),
     ]
 

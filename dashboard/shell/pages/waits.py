@@ -12,7 +12,7 @@ from cascade_runtime.vocabulary.plug import discover
 from dashboard import panels
 from dashboard.panels._panel import Figure, Panel
 from dashboard.shell.context import Shell
-from dashboard.shell.pages._page import Content, Page, failed, notice, title
+from dashboard.shell.pages._page import Content, Page, failed, notice, so_far, title
 from dashboard.shell.paths import Place, address
 from dashboard.shell.untyped import attributes, in_browser
 from dashboard.story.source import RunSource
@@ -40,6 +40,8 @@ def _content(shell: Shell, place: Place, query: dict[str, str]) -> Content:
                 "a collector started with --no-analysis judges nothing",
             )
         )
+    elif not source.is_judged_whole():
+        parts.append(so_far())
     ordered = sorted(found.values(), key=lambda panel: panel.order)
     made = [_panel(panel, source, run_id) for panel in ordered]
     return [*parts, html.Div(made, className="cs-panels")]
@@ -64,8 +66,9 @@ def _panel(panel: Panel, source: RunSource, run_id: str) -> html.Section:
                 style={"height": f"{figure['layout'].get('height', 320)}px"},
             ),
         ]
+    note = [html.P(panel.note, className="cs-dim cs-note")] if panel.note and figure else []
     return html.Section(
-        [heading, *shown, html.Div(_twins(panel, table, run_id), className="cs-twins")],
+        [heading, *note, *shown, html.Div(_twins(panel, table, run_id), className="cs-twins")],
         className="cs-panel",
         **attributes(data_panel=panel.name),
     )

@@ -148,6 +148,19 @@ def _() -> Told:
 
 
 @story("G4", "unknown")
+def halted_before_the_end() -> Told:
+    # Told of a walk after its entry; the commit that would have voided it was cut off.
+    s = Story(ranks=3)
+    rows = [one.enter("c0", 0) for one in s.ranks]
+    s.ranks[0].done(rows[0])
+    for one in s.ranks[1:]:
+        one.recv(s.ranks[0].send(one))
+        one.send(s.ranks[0])
+        one.row("digests", object="params/0", digest="d")
+    return s.source(clean=False), []
+
+
+@story("G4", "unknown")
 def _() -> Told:
     s = Story(ranks=3)
     rows = [one.enter("c0", 0) for one in s.ranks]

@@ -207,6 +207,19 @@ def certified_death() -> Told:
 
 
 @story("L5", "almost")
+def fenced_member_of_the_view() -> Told:
+    # Rank 2 was stopped while the walk was under way; its host fenced it before the commit.
+    s = Story(ranks=3, agents=1)
+    a, b, c = s.ranks
+    s.agents[0].health("fenced", c)
+    s.walk("CAUSAL", "RANK_SKEW_HIGH", silent=[c])
+    a.read(version=0)
+    s.walk("EVENTUAL", "GPU_FAIL_STOP", members=[a, b], departed=[c], reason="stopped")
+    s.settle_all()
+    return s, []
+
+
+@story("L5", "almost")
 def old_update_applied_late() -> Told:
     s = Story(ranks=3, agents=1)
     a, b, _ = s.ranks

@@ -87,6 +87,11 @@ def test_what_is_wrong_is_named(body, where):
         ("objects", "holders", [-4]),
         ("membership", "members", [{"rank": -2, "incarnation": 0}]),
         ("leases", "holder", {"rank": 0, "incarnation": None}),
+        ("steps", "epoch", -(2**63)),
+        ("steps", "wall_ns", -(2**63)),
+        ("steps", "wall_ns", 2**62 + 1),
+        ("collectives", "enter_ns", -(2**62) - 1),
+        ("gaps", "first_seq", -(2**63)),
     ],
 )
 def test_values_that_the_record_forms_refuse(name, column, value):
@@ -100,8 +105,16 @@ def test_values_that_the_record_forms_refuse(name, column, value):
 
 def test_gaps_of_any_numbers_are_taken_or_refused():
     rows = events_to_table("gaps", [gap(5, 3, 9)])
-    odd = rows.set_column(10, "first_seq", pa.array([-(2**63)]))
+    odd = rows.set_column(10, "first_seq", pa.array([1 - 2**63]))
     assert decode_arrow(encode_arrow({"gaps": odd})).num_rows == 1
+
+
+@pytest.mark.parametrize(("column", "value"), [("epoch", 1 - 2**63), ("wall_ns", -(2**62))])
+def test_numbers_at_the_edge_are_taken(column, value):
+    rows = events_to_table("steps", steps(0, 1)[:1])
+    place = rows.column_names.index(column)
+    odd = rows.set_column(place, column, pa.array([value]))
+    assert decode_arrow(encode_arrow({"steps": odd})).tables["steps"][column].to_pylist() == [value]
 
 
 def test_claims_are_added_up_before_anything_is_unpacked(monkeypatch):

@@ -131,7 +131,7 @@ def tile(
         bodies.append(body)
         offset += len(body)
     head = {"a": a, "b": b, "w": w, "version": "1", "upto_ns": b, "source": "judged"} | (more or {})
-    text = json.dumps(head | {"building": None, "layers": layers}).encode()
+    text = json.dumps({"building": None} | head | {"layers": layers}).encode()
     text += b" " * (-(len(text) + 4) % 8)
     return struct.pack("<I", len(text)) + text + b"".join(bodies)
 
@@ -147,6 +147,11 @@ class Stub:
         self.strangers: list[str] = []
         self.windows: list[dict[str, str]] = []
         self.tile_head: dict[str, Any] = {}
+        self.tile_value = 90
+        self.window_head: dict[str, Any] = {}
+        self.waited_s = 1.5
+        self.refused: set[str] = set()
+        """Questions that fail with a sentence."""
         self.on_tile: Callable[[dict[str, str]], None] = lambda query: None
 
     def num_asked(self, what: str) -> int:
@@ -175,7 +180,10 @@ class Stub:
 
     def data(self, route: Any, what: str, query: dict[str, str]) -> None:
         told = self.story
-        if what == "story":
+        if what in self.refused:
+            error = {"message": "the disk is full", "where": "data", "hint": "make room"}
+            route.fulfill(status=422, json={"error": error})
+        elif what == "story":
             if query.get("if_version") == told["version"]:
                 route.fulfill(status=304)
             else:
@@ -196,12 +204,15 @@ class Stub:
         elif what == "tile":
             self.on_tile(query)
             a, b, w = (int(query[name]) for name in ("a", "b", "w"))
-            body = tile(a, b, w, query["lanes"].split(","), len(told["ranks"]), more=self.tile_head)
+            lanes, num = query["lanes"].split(","), len(told["ranks"])
+            body = tile(a, b, w, lanes, num, self.tile_value, self.tile_head)
             route.fulfill(body=body, content_type="application/octet-stream")
         elif what == "window":
             self.windows.append(query)
-            rows = [{"rank": rank, "waited_s": 1.5, "caused_s": 0.5} for rank in told["ranks"]]
-            route.fulfill(json={"by_rank": rows, "regime_share": {}})
+            rows = [
+                {"rank": rank, "waited_s": self.waited_s, "caused_s": 0.5} for rank in told["ranks"]
+            ]
+            route.fulfill(json={"by_rank": rows, "regime_share": {}} | self.window_head)
         else:
             ranks = [{"rank": rank, "step": 7} for rank in told["ranks"]]
             route.fulfill(json={"t_ns": int(query["t"]), "ranks": ranks})

@@ -332,6 +332,22 @@ def test_ranks_are_sorted_by_what_they_caused_and_fold_to_hosts_when_many(page, 
     settled(page)
 
 
+def test_a_rank_that_came_back_has_its_incarnations_at_its_lane(page, stub):
+    story_ = stub.story
+    actors = {actor["rank"]: actor for actor in story_["actors"]}
+    lives = [actors[1] | {"incarnation": 1}, *(actors[2] | {"incarnation": i} for i in (1, 2))]
+    story_["actors"] = [*story_["actors"], *lives]
+    page.evaluate(MOUNT, {})
+    page.wait_for_function("view.story")
+    assert page.evaluate("tl.rows.map((row) => row.label)") == [
+        "rank 0",
+        "rank 1, 1.1",
+        "rank 2 … 2.2",
+        "rank 3",
+    ]
+    settled(page)
+
+
 class Growing(dict):
     """A pulse that always has something new."""
 

@@ -104,3 +104,21 @@ def test_a_listener_that_fails_stops_no_other(page, errors):
         }"""
     )
     assert "mine" in errors.pop()
+
+
+def test_a_window_that_follows_shows_all_of_a_run_until_it_is_long(plain):
+    """Opened with the first row, it must not stay one second wide for ever."""
+    spans = plain.evaluate(
+        """() => {
+          const view = new Cascade.View();
+          view.set({ t1: 1e6, a: 0, b: 1e6 });
+          view.followLive();
+          return [1e9, 5e9, 40e9, 300e9].map((t1) => {
+            view.advance(t1);
+            return [view.a, view.b];
+          });
+        }"""
+    )
+    for t1, (a, b) in zip((1, 5, 40), spans, strict=False):
+        assert a <= 0 and b >= t1 * SECOND
+    assert spans[-1][1] - spans[-1][0] == 60 * SECOND and spans[-1][1] > 300 * SECOND

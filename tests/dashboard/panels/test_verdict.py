@@ -6,8 +6,6 @@ import re
 
 import pytest
 
-from dashboard.demo.scenarios import SCENARIOS
-
 pytestmark = pytest.mark.browser
 
 
@@ -96,43 +94,22 @@ def test_a_report_file_has_no_sql_links(act, kill_one):
     assert a.page.get_by_role("link", name="show SQL").count() == 0
 
 
-def test_waiting_for_the_first_row_says_how_to_send_one_and_what_will_happen(act, kill_one):
+def test_waiting_for_the_first_row_says_how_to_send_one(act, kill_one):
+    run = {**act(kill_one).view("story")["run"], "state": "waiting"}
+    a = act(kill_one, change={"run": run, "plan": [], "walks": [], "marks": []})
+    text = a.page.get_by_role("region", name="Verdict").inner_text()
+    assert f"cascade run --collector {kill_one.base}" in text
+
+
+def test_waiting_for_a_demo_s_first_row_says_what_will_happen(act, kill_one):
     plan = ["Rank 2 is killed", "The others fall to CAUSAL on GPU_FAIL_STOP", "All ends"]
     run = {**act(kill_one).view("story")["run"], "state": "waiting"}
     a = act(kill_one, change={"run": run, "plan": plan, "walks": [], "marks": []})
     text = a.page.get_by_role("region", name="Verdict").inner_text()
-    assert f"cascade run --collector {kill_one.base}" in text
+    assert "Waiting for the demo's first row" in text
     items = a.page.get_by_role("region", name="What will happen next").locator("li")
     assert ["not yet" in i.inner_text() for i in items.all()] == [True, True, True]
     assert a.page.get_by_role("region", name="Incidents").count() == 0
-
-
-def test_plan_items_are_ticked_by_what_came(act, kill_one):
-    """The demo's own lines on the run that the demo recorded: all of them came, in order."""
-    plan = [*SCENARIOS["kill-one"].story, "A link slows down: LINK_DELAY_HIGH"]
-    a = act(kill_one, change={"plan": plan})
-    panel = a.page.get_by_role("region", name="What was to happen")  # the run has ended
-    assert "4 of 5 seen" in panel.inner_text()
-    assert panel.locator("li[aria-current=step]").inner_text().startswith("A link slows down")
-    seen = a.page.evaluate("() => Cascade.panels.plan.done(stage.view.story)")
-    assert seen[:4] == sorted(seen[:4])
-    walks = a.view("story")["walks"]
-    assert seen[2:4] == [walks[0]["at_ns"], walks[1]["at_ns"]]
-
-
-def test_before_anything_came_no_plan_item_is_ticked(act, kill_one):
-    story = act(kill_one).view("story")
-    early = {
-        **story, "plan": list(SCENARIOS["kill-one"].story), "walks": [], "marks": [],
-        "run": {**story["run"], "state": "live"},
-        "regimes": {name: [] for name in story["regimes"]},
-    }  # fmt: skip
-    a = act(kill_one)
-    assert a.page.evaluate("(s) => Cascade.panels.plan.done(s)", early) == [None] * 4
-    # In STRONG from the first row on: that is the first item, not the climb back of the last.
-    early["regimes"] = story["regimes"]
-    seen = a.page.evaluate("(s) => Cascade.panels.plan.done(s)", early)
-    assert [at is not None for at in seen] == [True, False, False, False]
 
 
 def test_banners_name_what_is_missing_and_the_next_act(act, kill_one):
@@ -148,7 +125,7 @@ def test_banners_name_what_is_missing_and_the_next_act(act, kill_one):
     assert "56 of 64 ranks have rows; missing: {56-63}" in text
     assert "12 events of rank 1 known to be missing (dropped)" in text
     assert "No row from rank 3 for" in text
-    assert "ended without saying so" in text
+    assert "The run's end is missing: it is still running, or was cut off" in text
     a.page.get_by_role("button", name="Go to the first").click()
     assert a.view("t") == 9
 
@@ -172,3 +149,10 @@ def test_a_gone_collector_is_told_and_the_page_stays(act, kill_one):
     assert a.page.locator(".cr-verdict-word").inner_text() == "ok"
     a.set(problem=None)
     assert a.page.get_by_role("alert").count() == 0
+
+
+def test_the_figures_fit_on_one_line_of_a_small_screen(act, kill_one):
+    a = act(kill_one, width=1424)
+    tops = a.page.locator(".cr-fact").evaluate_all("all => all.map((one) => one.offsetTop)")
+    assert len(tops) == 8
+    assert len(set(tops)) == 1

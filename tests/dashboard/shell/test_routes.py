@@ -57,6 +57,24 @@ def test_what_is_not_there_is_the_one_error(replay, path):
     assert answer.error["code"] == "not_found"
 
 
+@pytest.mark.parametrize("path", ["/xyz", "/dashes", "/docs", "/%3Cscript%3Ealert(1)%3C/script%3E"])
+def test_a_person_who_asks_for_what_is_not_there_gets_a_page_with_links(replay, path):
+    browser = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8")
+    answer = ask(replay, "GET", path, headers=[browser])
+    assert answer.status == 404
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    text = answer.body.decode()
+    assert "There is no page at" in text and "<script>alert" not in text
+    assert all(f'href="{address(page)}"' in text for page in ("runs", "sql", "health"))
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/v1/nope"), ("POST", "/xyz")])
+def test_what_programs_ask_is_answered_in_their_form_whatever_they_accept(replay, method, path):
+    answer = ask(replay, method, path, headers=[("accept", "text/html"), SAME])
+    assert answer.status == 404 and answer.error["code"] == "not_found"
+
+
 @pytest.mark.parametrize("path", ["/dash/nope", "/dash/run/nope", "/dash/run/nope/waits"])
 def test_a_page_that_is_not_there_is_a_page_that_says_so(replay, path):
     page_of(replay, path, 404)

@@ -114,8 +114,32 @@ def two_groups_fall():
 def test_who_died_in_one_group_did_not_in_another(tmp_path):
     story = story_of(trace_of(two_groups_fall(), tmp_path / "t", judged=True, clean=False))
     titles = {i.sel: i.title for i in story.incidents if i.kind == "excursion"}
-    assert titles["walk:dp0:1"].startswith("LINK_DELAY_HIGH: ")
+    assert titles["walk:dp0:1"].startswith("A link became slow: ")
     assert titles["walk:dp1:1"].startswith("Rank 3 died: ")
+
+
+@pytest.mark.parametrize("also_died", [False, True])
+def test_who_was_stopped_did_not_die(speak, also_died):
+    s = Story(ranks=4, agents=1)
+    a, b, c, d = s.ranks
+    a.begin(0)
+    s.wait(1)
+    seen = [s.agents[0].health("stopped", c, "GPU_FAIL_STOP")]
+    s.walk(
+        "CAUSAL", "GPU_FAIL_STOP", members=[a, b] if also_died else [a, b, d],
+        departed=[c, d] if also_died else [c], reason="failed" if also_died else "stopped",
+        evidence=seen,
+    )  # fmt: skip
+    s.wait(100)
+    s.settle_all()
+    story = speak(s).story().story
+    (title,) = [i.title for i in story.incidents if i.kind == "excursion"]
+    said = "Rank 3 died and rank 2 was stopped: " if also_died else "Rank 2 was stopped: "
+    assert title.startswith(said)
+    head = "One rank died and one rank was stopped" if also_died else "One rank was stopped"
+    assert head in story.verdict.sentence, story.verdict
+    (walk,) = story.walks
+    assert "died" not in walk.sentence
 
 
 def test_who_left_for_another_reason_did_not_die(tmp_path):
@@ -129,7 +153,7 @@ def test_who_left_for_another_reason_did_not_die(tmp_path):
     a.begin(1)
     story = story_of(trace_of(s, tmp_path / "t", clean=False))
     (title,) = [i.title for i in story.incidents if i.kind == "excursion"]
-    assert title.startswith("NODE_CHURN_HIGH: ")
+    assert title.startswith("Ranks came and went: ")
 
 
 def test_each_side_of_an_epoch_has_a_name_of_its_own(tmp_path):

@@ -10,6 +10,7 @@ from collector.trace.trace_folder import open_trace
 from dashboard.story.model import REGIME_CODES
 from dashboard.story.teller import Teller
 from dashboard.story.trace_source import TraceRun
+from dashboard.story.words import duration, moment
 from tests.collector.traces import everything_under
 from tests.dashboard.story.kit import DEADLINE_S, check
 
@@ -94,18 +95,21 @@ def test_what_is_said(sample):
     excursions = [i for i in story.incidents if i.kind == "excursion"]
     if name == "clean":
         assert story.verdict.sentence == (
-            "No promise was broken. Four ranks stayed in STRONG for all of 2.4 s."
+            f"No promise was broken. Four ranks stayed in STRONG for all of {duration(story.t1_ns)}."
         )
         assert excursions == []
         return
+    (one,) = excursions
+    out, back = story.walks[:2]
+    at, span = moment(one.at_ns), duration(back.at_ns - out.at_ns)
     assert story.verdict.sentence == (
-        "No promise was broken. One rank died at 1.9 s; the others went on in CAUSAL for 511 ms, "
+        f"No promise was broken. One rank died at {at}; the others went on in CAUSAL for {span}, "
         "settled 1 debt, wrote off 1 and are back in STRONG."
     )
-    (one,) = excursions
     assert one.sentence == (
-        "Rank 2 died at 1.9 s (GPU_FAIL_STOP): the others went from STRONG to CAUSAL, opened 2 debts "
-        "(1 settled and 1 written off) and were back in STRONG after 511 ms."
+        f"Rank 2 died (SIGKILL) at {at} (GPU_FAIL_STOP): the others went from STRONG to CAUSAL, "
+        "opened 2 debts "
+        f"(1 settled and 1 written off) and were back in STRONG after {span}."
     )
     assert one.sel == "walk:world:1"
     (dead,) = [a for a in story.actors if a.end == "failed"]

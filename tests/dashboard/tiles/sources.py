@@ -97,6 +97,9 @@ class LocalRun:
     def version(self):
         return f"{len(self.rows)}"
 
+    def is_open(self):
+        return self.is_live
+
     def marks(self):
         return None
 

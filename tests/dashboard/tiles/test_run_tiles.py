@@ -292,6 +292,44 @@ def test_a_run_that_ended_is_brought_up_to_date_when_it_is_judged_though_nobody_
     assert tiles.version != before and head_of(tiles)["source"] == "judged"
 
 
+def test_sums_from_before_the_judging_say_that_something_is_still_read(start):
+    """A page must not take them for the last word, nor wait long for that one."""
+    source = LocalRun(ROWS)
+    tiles = start(source)
+    assert tiles.wait(WAIT_S) and tiles.window(0, 10**6).building is None
+    source.results["waits"] = waits([(0, 0, 250_000, None, 1)])
+    source.judged = True
+    seen = []
+    until(lambda: seen.append(tiles.window(0, 10**6)) or seen[-1].building is None)
+    assert [one.kind for one in seen[:1]] == ["provisional"] and seen[0].building is not None
+    assert all(one.building is not None for one in seen if one.kind == "provisional")
+    assert seen[-1].kind == "judged"
+    assert head_of(tiles)["building"] is None
+
+
+def test_what_was_judged_while_it_was_read_does_not_wait_for_as_long_as_reading_took(
+    start, monkeypatch
+):
+    """Reading a saved run keeps nobody from anything: no pause is due, however long it took."""
+    source, clock, pauses = LocalRun(ROWS), Clock(), []
+    source.results["waits"] = waits([(0, 0, 250_000, None, 1)])
+    tiles = start(source, mono_s=clock)
+    update = tiles._builder.update
+
+    def slow(*how):
+        update(*how)
+        clock.now += 20
+        source.judged = True  # meanwhile
+
+    monkeypatch.setattr(tiles._builder, "update", slow)
+    wait = tiles._stopping.wait
+    monkeypatch.setattr(tiles._stopping, "wait", lambda s: pauses.append(s) or wait(min(s, 0.01)))
+    tiles.look()
+    until(lambda: tiles._thread is None)
+    assert head_of(tiles)["source"] == "judged"
+    assert pauses and max(pauses) <= run_tiles.PAUSE_S
+
+
 def test_times_count_from_the_t0_of_who_asks(start, store):
     """Rows came before the job's trace.json, and an earlier row after that."""
     put(store, [actor(r, at=5_000_000) for r in range(2)] + [group(r, 2) for r in range(2)])

@@ -1,0 +1,82 @@
+"""What messages are about: ballots, views, where a rank stands, debts."""
+
+from __future__ import annotations
+
+import msgspec
+
+from cascade_runtime.vocabulary.fault import FaultEvent
+from cascade_runtime.vocabulary.identity import Actor, Dot, EventRef
+from cascade_runtime.vocabulary.regime import Regime
+
+LOST = ("failed", "stopped")
+"""``member_reason`` of views that members were lost to; ``stopped``: none of them is known to be dead."""
+
+
+class Ballot(msgspec.Struct, frozen=True, array_like=True, order=True):
+    """A proposal number: (round, agent index); unique, totally ordered."""
+
+    number: int
+    agent: int
+
+
+NO_BALLOT = Ballot(0, -1)
+"""Below every ballot."""
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """One committed state of the job: what all members that committed it agree on.
+
+    ``cut_step`` is the last step that any answering member had decided. Members listed in ``behind``
+    are rolled forward to it with the buckets that ``source`` kept; all then step on from it.
+    """
+
+    epoch: int
+    regime: Regime
+    from_regime: Regime
+    members: list[Actor]
+    cohorts: list[list[Actor]]
+    fault: FaultEvent | None = None
+    reason: str = ""
+    proposer: Actor
+    evidence: list[EventRef] = []
+    joined: list[Actor] = []
+    departed: list[Actor] = []
+    member_reason: str = ""
+    cut_step: int = 0
+    source: Actor | None = None
+    behind: list[Actor] = []
+    voided: list[Dot] = []
+    in_flight: list[Dot] = []
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a halted rank answers: where it stands."""
+
+    decided: int
+    issued: int = 0
+    """Counter of the last dot this actor issued."""
+    frontier: list[Dot] = []
+    launched_all: bool = False
+    """All buckets of the open step are under way, so waiting may decide it."""
+    broken: bool = False
+    """A collective of the open step failed here, so waiting never decides it."""
+    leaving: bool = False
+    digest: str | None = None
+    """Of all objects at ``decided``, where it was computed."""
+    dead: bool = False
+    """Certified by the agent of its host; the other fields are what the progress word said, and
+    ``decided`` is the last step that it may have decided."""
+    stopped: bool = False
+    """It lives and is fenced (``dead`` is set too): it never acts in a later epoch."""
+
+
+class DebtInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """An open debt, with all that whoever settles it must know (its opener may be dead by then)."""
+
+    debt_id: str
+    relaxed: Regime
+    new_epoch: int
+    object: str | None
+    in_flight: list[Dot] = []
+    voided: bool = False
+    """The dots in flight were discarded everywhere."""
