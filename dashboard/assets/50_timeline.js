@@ -59,6 +59,7 @@ Cascade.Timeline = class Timeline {
     on("clock", () => this.touch());
     for (const name of ["cursor", "hover", "select", "area", "flags", "problem"]) on(name, () => this.touch(1));
     on("cursor", Cascade.throttle(() => Cascade.sayCursor(this), 1000));
+    this.renewCard = Cascade.throttle(Cascade.renewCard, 100);
     on("theme", (theme) => Cascade.applyTheme(theme));
     this.resizes = new ResizeObserver(() => this.resize());
     this.resizes.observe(this.frameNode);
@@ -78,6 +79,7 @@ Cascade.Timeline = class Timeline {
     this.media.removeEventListener("change", this.onMedia);
     cancelAnimationFrame(this.frame);
     clearTimeout(this.rest);
+    this.renewCard.cancel();
     this.tiles.stop();
     this.sums.stop();
     this.watcher.stop();
@@ -287,6 +289,7 @@ Cascade.Timeline = class Timeline {
     if (dirty & 2) {
       this.wantTiles();
       this.drawBase(Boolean(dirty & 4));
+      this.renewCard(this);
     }
     Cascade.drawOverlay(this);
     this.trouble.refresh();
