@@ -33,7 +33,7 @@ class Link:
 def waiting(link: Any, epoch: int = 3) -> Waiting:
     member: Any = SimpleNamespace(view=view(0, 1, epoch=epoch), actor=Actor(1))
     unused: Any = None
-    return Waiting(member, link, unused, -1)
+    return Waiting(member, link, unused, -1, unused)
 
 
 # ---- walks that are over --------------------------------------------------------------------------
