@@ -94,7 +94,12 @@ def _suspect_row(history: History, accused: Accused) -> dict[str, Any]:
 def _debt(history: History) -> DebtSummary:
     debts = debts_of(history.rows)
     settled = sum(bool(debt.closed_rows) for debt in debts)
-    return DebtSummary(opened=len(debts), settled=settled, open=len(debts) - settled)
+    return DebtSummary(
+        opened=len(debts),
+        settled=settled,
+        open=len(debts) - settled,
+        written_off=sum(debt.is_written_off for debt in debts),
+    )
 
 
 def _not_supplied(history: History) -> list[str]:

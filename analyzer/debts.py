@@ -21,6 +21,8 @@ class Debt:
     object: str | None
     closed_rows: list[int] = field(default_factory=list)
     """Its settled and written_off rows, in row order."""
+    is_written_off: bool = False
+    """By the first of them."""
 
 
 def debts_of(rows: Rows) -> list[Debt]:
@@ -30,7 +32,7 @@ def debts_of(rows: Rows) -> list[Debt]:
     """
     table = rows["debt"]
     found: dict[str, Debt] = {}
-    closing: list[tuple[str, int]] = []
+    closing: list[tuple[str, int, bool]] = []
     for at, row in zip(table.rows.tolist(), table.dicts(), strict=True):
         debt_id = row["debt_id"] or f"unnamed {at}"
         if row["action"] == "opened":
@@ -47,8 +49,10 @@ def debts_of(rows: Rows) -> list[Debt]:
                 ),
             )
         elif row["action"] in ("settled", "written_off"):
-            closing.append((debt_id, at))
-    for debt_id, at in closing:
+            closing.append((debt_id, at, row["action"] == "written_off"))
+    for debt_id, at, is_written_off in closing:
         if debt_id in found:
-            found[debt_id].closed_rows.append(at)
+            debt = found[debt_id]
+            debt.is_written_off = debt.is_written_off if debt.closed_rows else is_written_off
+            debt.closed_rows.append(at)
     return list(found.values())

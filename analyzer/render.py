@@ -11,7 +11,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from cascade_runtime.vocabulary.report import CheckResult, Report, TransitionSummary, Violation
+from cascade_runtime.vocabulary.report import (
+    CheckResult,
+    DebtSummary,
+    Report,
+    TransitionSummary,
+    Violation,
+)
 
 MAX_VIOLATIONS = 10
 MAX_WITNESS = 12
@@ -215,8 +221,18 @@ def _regimes(report: Report, page: _Page) -> Iterator[str]:
         yield from page.wrap(f"{group}: {', '.join(shares)} of the ranks' time")
     debt = report.debt
     if debt.opened:
-        fate = "all settled" if not debt.open else f"{debt.settled} settled, {debt.open} still open"
-        yield from page.wrap(f"{_count(debt.opened, 'debt')} opened, {fate}")
+        yield from page.wrap(f"{_count(debt.opened, 'debt')} opened, {_fate(debt)}")
+
+
+def _fate(debt: DebtSummary) -> str:
+    """``1 settled, 1 written off``, as the page says it."""
+    fates = (
+        (debt.settled - debt.written_off, "settled"),
+        (debt.written_off, "written off"),
+        (debt.open, "still open"),
+    )
+    told = [f"{number} {word}" for number, word in fates if number]
+    return f"all {told[0].split(' ', 1)[1]}" if len(told) == 1 else ", ".join(told)
 
 
 def _suspects(report: Report, page: _Page) -> Iterator[str]:
@@ -250,10 +266,13 @@ def _waits(report: Report, page: _Page) -> Iterator[str]:
     )
     by_cause = sorted(waits.by_rank, key=lambda r: -r.caused_s)
     if by_cause and by_cause[0].caused_s > 0:
-        top = by_cause[0]
+        main = waits.main_cause()
+        top = by_cause[0] if main is None else main
         least = min(waits.by_rank, key=lambda r: r.waited_s)
         dead = any(top.rank in walk.missing for walk in report.transitions)
-        if dead:
+        if main is None:
+            said = "the blame is about even: nobody in particular made the others wait"
+        elif dead:
             said = (
                 f"the others waited {top.caused_s:.3f} s for rank {top.rank}, which left the view"
             )
@@ -262,7 +281,7 @@ def _waits(report: Report, page: _Page) -> Iterator[str]:
             if least.rank == top.rank and len(waits.by_rank) > 1:
                 said += "; it waits least itself, and that is how one sees it"
         yield from page.wrap(said)
-    if waits.chronic_straggler:
+    if waits.chronic_straggler and waits.main_cause() is not None:
         who = waits.chronic_straggler
         yield from page.wrap(
             f"chronic straggler: rank {who.rank}, the cause in {who.share_of_steps:.0%} of the steps "

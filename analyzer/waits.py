@@ -117,6 +117,7 @@ def _summary(
     lifetime = sum(
         int(rows.wall[rows.last_row(a)] - rows.wall[rows.first_row(a)])
         for a in range(rows.num_actors)
+        if a not in history.agents  # they are in no collective (docs/decisions/0026)
     )
     known = bool(len(exposed)) and not np.isnan(exposed).any()
     known = known and history.evidence.lost(("compute",)) is None

@@ -38,8 +38,8 @@ _WORD = struct.Struct("<qqqq")
 _CLAIM, _FENCE, _RESUMED = 4, 5, 6
 """Positions among the words."""
 
-PHASES = ("starting", "forward", "backward", "waiting", "halted", "leaving")
-STARTING, FORWARD, BACKWARD, WAITING, HALTED, LEAVING = range(len(PHASES))
+PHASES = ("starting", "forward", "backward", "waiting", "halted", "leaving", "between steps")
+STARTING, FORWARD, BACKWARD, WAITING, HALTED, LEAVING, BETWEEN = range(len(PHASES))
 
 
 class Progress(NamedTuple):

@@ -51,6 +51,15 @@ def _listen(path: Path) -> None:
         end.setblocking(False)
     signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    try:
+        _serve_until_the_parent_is_gone(listener, wake, waker)
+    finally:  # before its socket is closed: ranks may still end
+        signal.set_wakeup_fd(-1)
+
+
+def _serve_until_the_parent_is_gone(
+    listener: socket.socket, wake: socket.socket, waker: socket.socket
+) -> None:
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the parent listens no longer

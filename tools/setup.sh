@@ -164,5 +164,7 @@ pip_install -c "$constraints" "$@" --editable '.[gpu,dev]'
 
 "$venv_python" -c 'import torch' || stop 1 "torch was installed into $PWD/$venv and can't be imported." \
     "Its own words are above; another build may suit this machine: make setup CASCADE_TORCH=torch==VERSION"
+say "compiling, once (about half a minute)"
+"$venv_python" -P -m dashboard.compiled
 printf '%s\n' "$wanted" >"$state"
 say "done: $PWD/$venv"

@@ -26,6 +26,9 @@ from analyzer.rows import LEVELS
 from analyzer.rules._base import Finding, Outcome, Rule
 from analyzer.running import groups_of, minority
 
+_DIGEST_CHARS = 6
+"""A witness has the whole digest."""
+
 
 def check(history: History) -> Outcome:
     """Definition: design contract 4.4, G1."""
@@ -61,18 +64,24 @@ def _digests(history: History, outcome: Outcome) -> None:
             other = next(i for i in members if digest[i] != digest[members[at]])
             against = int(table.rows[other])
             name = rows.word("object", int(obj[other]))
+            mine, its = _short(words[values[at]], words[digest[other]])
             state = f"version {version[other]}" if version[other] != NULL else "the same frontier"
             outcome.findings.append(
                 Finding(
                     row=row,
                     sentence=(
                         f"{history.who_did(row)} has {name} at {state} with digest "
-                        f"{words[values[at]]}, {history.who_did(against)} with "
-                        f"{words[digest[other]]}."
+                        f"{mine}, {history.who_did(against)} with {its}."
                     ),
                     witness=(against, row),
                 )
             )
+
+
+def _short(a: str, b: str) -> tuple[str, str]:
+    """Two digests as people read them: their beginnings, where those tell them apart."""
+    short = a[:_DIGEST_CHARS], b[:_DIGEST_CHARS]
+    return (a, b) if short[0] == short[1] else short
 
 
 def _frontiers(history: History) -> list[tuple[tuple[int, int], ...] | None]:

@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 from cascade_runtime.agent.config import read_config
-from cascade_runtime.agent.host import HostAgent
+from cascade_runtime.agent.host import HostAgent, say_why
+from cascade_runtime.agent.journal import JournalLost
 from cascade_runtime.agent.run_folder import held
 
 _PR_SET_PDEATHSIG = 1
@@ -21,8 +22,11 @@ def main() -> int:
     _end_with_launcher(int(sys.argv[3]))
     config = read_config(Path(sys.argv[1]))
     with held(Path(config.run_dir)):
-        agent = HostAgent(config, int(sys.argv[2]))
-        return asyncio.run(agent.run())
+        try:
+            agent = HostAgent(config, int(sys.argv[2]))
+            return asyncio.run(agent.run())
+        except JournalLost as error:
+            return say_why(error)
 
 
 def _end_with_launcher(launcher: int) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
+import struct
 
 from cascade_runtime.agent.host_state import HostState
 from cascade_runtime.agent.inbox import Inbox
-from cascade_runtime.agent.links import read_frames
+from cascade_runtime.agent.links import BadFrame, read_frames
 from cascade_runtime.agent.newcomers import Newcomers
 from cascade_runtime.agent.protocol import (
     AddRank,
@@ -20,6 +23,7 @@ from cascade_runtime.agent.protocol import (
     Lag,
     Leave,
     Lifeline,
+    NotWanted,
     Put,
     RankAdded,
     Round,
@@ -27,7 +31,10 @@ from cascade_runtime.agent.protocol import (
     Welcome,
     pack_frame,
 )
+from cascade_runtime.agent.rank_process import runs_in
 from cascade_runtime.vocabulary.identity import Actor
+
+_CREDENTIALS = struct.Struct("3i")
 
 
 class Connections:
@@ -47,7 +54,8 @@ class Connections:
             async for frame, size in read_frames(reader):
                 body = frame.body
                 if who is None:
-                    if isinstance(body, Hello) and body.actor in self._host.fenced:
+                    if isinstance(body, Hello) and (why := self._unwanted(body, writer)):
+                        writer.write(pack_frame(NotWanted(why, os.EX_TEMPFAIL)))
                         break
                     if isinstance(body, Hello):
                         who = body.actor
@@ -59,10 +67,11 @@ class Connections:
                     elif isinstance(body, AddRank):
                         writer.write(pack_frame(RankAdded(self._newcomers.add(body.rank))))
                         break
-                    elif isinstance(body, AgentHello):
+                    elif isinstance(body, AgentHello) and body.index in self._host.post.peers:
                         who, agent = body.actor, body.index
                         self._on_agent_hello(body)
                     else:
+                        self._host.say(f"dropping a connection that began with {body!r}"[:200])
                         break
                     continue
                 if who in self._host.fenced:
@@ -75,10 +84,13 @@ class Connections:
                 self._host.perform()
                 if not isinstance(body, Round | Put | Get | Beat | Waits):
                     self._host.tick()
-        except (ValueError, OSError) as error:
+        except BadFrame as error:  # the other end's; what fails here is ours, and ends the agent
             self._host.say(f"dropping a connection: {error}")
         except asyncio.CancelledError:
             return  # the job is over
+        except Exception as error:  # at once, and not when the task is collected
+            context = {"message": "a connection could not be served", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(context)
         finally:
             writer.close()
             if lifeline is not None and not self._host.finished.is_set():
@@ -86,6 +98,20 @@ class Connections:
                 self._host.tick()
             if who is not None and self._host.post.connections.get(who) is writer:
                 del self._host.post.connections[who]
+
+    def _unwanted(self, hello: Hello, writer: asyncio.StreamWriter) -> str | None:
+        """Why this process is not listened to; None when it is a rank that this agent knows."""
+        if hello.actor in self._host.fenced:
+            return "was stopped and is fenced"
+        process = self._host.ranks.get(hello.actor.rank)
+        if (
+            process is None
+            or process.actor != hello.actor
+            or not runs_in(_peer(writer), process.pid)
+        ):
+            # Started by a life of this agent that ended before it could write so down.
+            return "is a process that its host agent knows nothing of"
+        return None
 
     def _on_hello(self, hello: Hello, writer: asyncio.StreamWriter) -> None:
         actor = hello.actor
@@ -146,3 +172,12 @@ class Connections:
         self._host.hosts.down(index, asyncio.get_running_loop().time())
         if not self._host.finished.is_set():
             self._host.tick()
+
+
+def _peer(writer: asyncio.StreamWriter) -> int:
+    """The process at the other end, as the kernel knows it."""
+    told = writer.get_extra_info("socket").getsockopt(
+        socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size
+    )
+    pid, _, _ = _CREDENTIALS.unpack(told)
+    return int(pid)

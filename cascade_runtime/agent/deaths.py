@@ -114,5 +114,9 @@ class Deaths:
             self._host.walker.on_death(actor, facts)
         certified = {actor for actor, _ in memory.dead}
         for actor, status in memory.exited:
-            if actor not in certified and actor in self._host.walker.view.members:
+            if actor in certified:
+                continue
+            if actor in self._host.walker.view.members:
                 self._certify(actor, status)
+            elif not any(actor in view.members for view in self._host.walker.log):
+                self._newcomers.note_ended(actor)

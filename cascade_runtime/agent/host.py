@@ -23,6 +23,7 @@ from cascade_runtime.agent.effects import Effects
 from cascade_runtime.agent.host_state import HostState
 from cascade_runtime.agent.hosts import BEAT_S
 from cascade_runtime.agent.inbox import Inbox
+from cascade_runtime.agent.journal import JournalLost
 from cascade_runtime.agent.leading import Leading
 from cascade_runtime.agent.links import PeerLink
 from cascade_runtime.agent.newcomers import Newcomers
@@ -39,6 +40,8 @@ IDLE_TICK_S = 0.25
 """With nothing under way, time alone changes little: messages and deaths wake the agent by themselves."""
 
 _BEAT = pack_frame(Beat())
+_FAULT = 70
+"""EX_SOFTWARE of sysexits.h."""
 
 
 class HostAgent:
@@ -80,6 +83,8 @@ class HostAgent:
                     partial(self._connections.greet, other),
                     partial(self._connections.forget_peer, other),
                 )
+                if self._host.walker.log:  # it was there before this agent's own end
+                    self._host.hosts.down(other, loop.time())
         self._spawning.start_or_adopt(self._deaths.on_exit)
         if self._host.walker.log:
             self._host.watch.install(self._host.walker.view, loop.time())
@@ -192,6 +197,16 @@ def _end_at_once(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> No
 
     The launcher starts it again from its journal.
     """
-    loop.default_exception_handler(context)
+    error = context.get("exception")
+    if not isinstance(error, JournalLost):
+        loop.default_exception_handler(context)
+        sys.stderr.flush()
+        os._exit(_FAULT)
+    os._exit(say_why(error))
+
+
+def say_why(error: JournalLost) -> int:
+    """One line on stderr; the exit code of an agent that ends by a fault."""
+    sys.stderr.write(f"cascade: an agent ends, because {error}\n")
     sys.stderr.flush()
-    os._exit(70)
+    return _FAULT

@@ -18,6 +18,10 @@ from cascade_runtime.vocabulary import spool_format
 from cascade_runtime.vocabulary.identity import Actor, EventRef
 
 
+class JournalLost(RuntimeError):
+    """It cannot be written. What an agent cannot remember it must not do, so the agent ends."""
+
+
 class Memory(msgspec.Struct):
     """What a journal adds up to."""
 
@@ -39,7 +43,11 @@ class Memory(msgspec.Struct):
 
 
 class Journal:
-    """Append-only; ``memory`` is what it held at opening."""
+    """Append-only; ``memory`` is what it held at opening.
+
+    Raises:
+        JournalLost: as ``append``.
+    """
 
     def __init__(self, path: Path) -> None:
         self.memory = Memory()
@@ -47,7 +55,7 @@ class Journal:
         fresh = not path.exists() or path.stat().st_size < end
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         if fresh:
-            os.pwrite(self._fd, spool_format.pack_header(0), 0)
+            self._write(spool_format.pack_header(0), 0)
         else:
             for item in spool_format.read_records(path.read_bytes()):
                 if isinstance(item, spool_format.Torn):
@@ -73,11 +81,23 @@ class Journal:
         return memory
 
     def append(self, what: str, value: Any) -> None:
-        """Remember one fact."""
+        """Remember one fact.
+
+        Raises:
+            JournalLost: the disk is full, or fails; an agent that starts again does not know of it.
+        """
         payload = msgspec.msgpack.encode((what, value))
         record = spool_format.RECORD.pack(len(payload), zlib.crc32(payload)) + payload
-        os.pwrite(self._fd, record, self._end)
+        self._write(record, self._end)
         self._end += len(record)
+
+    def _write(self, data: bytes, at: int) -> None:
+        try:
+            written = os.pwrite(self._fd, data, at)
+        except OSError as error:
+            raise JournalLost(f"its journal cannot be written ({error})") from error
+        if written != len(data):  # what fitted is a torn tail
+            raise JournalLost(f"its journal cannot be written ({written} of {len(data)} bytes)")
 
     def close(self) -> None:
         """Close the file."""

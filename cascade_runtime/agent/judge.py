@@ -41,6 +41,7 @@ class Judge:
         self._log: Sequence[View] = []
         self._installed_at = 0.0
         self._told_unequal = False
+        self._stood: set[str] = set()  # fault events that went on in this view
         self._observed: list[Trigger] = []
         self._unopened_since: float | None = None
         self._ordered: dict[tuple[str, str], float] = {}
@@ -51,6 +52,7 @@ class Judge:
         self._log = log
         self._installed_at = now
         self._told_unequal = False
+        self._stood.clear()
         self.reconciler.install(view)
         self.triggers = [t for t in self.triggers if not _answered(t, view)]
         if view.regime is Regime.STRONG:
@@ -85,6 +87,7 @@ class Judge:
         """Fault events that go on: nobody climbs to STRONG while they do, nor just after."""
         self.standing = triggers
         if triggers:
+            self._stood.update(t.fault.value for t in triggers if t.fault is not None)
             self.reconciler.not_calm()
 
     def consider(self, trigger: Trigger, observe: bool = False) -> bool:
@@ -204,7 +207,10 @@ class Judge:
         if rounds < needed or self.reconciler.open or self.standing:
             return False
         evidence = self._rows.calm(FaultEvent.STABLE_SYNC, "calm_rounds", rounds, needed, "steps")
-        reason = f"{rounds} steps without a fault event, clocks and digests equal"
+        since = (
+            f"after {' and '.join(sorted(self._stood))}" if self._stood else "without a fault event"
+        )
+        reason = f"{rounds} steps {since}, clocks and digests equal"
         self.add(Trigger(FaultEvent.STABLE_SYNC, None, [evidence], reason))
         return True
 

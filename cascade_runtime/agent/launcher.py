@@ -221,8 +221,9 @@ class Launcher:
             "its ranks go on, and it is ended and started again\n"
         )
         # For its next incarnation, which can write a row of it.
-        self.config.stopped_path(index).write_text(f"{STOPPED_AGENT_S}")
-        child.kill()
+        with suppress(OSError):
+            self.config.stopped_path(index).write_text(f"{STOPPED_AGENT_S}")
+        _kill(child, signal.SIGKILL)
 
     def _give_up(self, index: int, code: int) -> None:
         """An agent that ends as often as it is started: its ranks would wait for it for ever."""
@@ -247,6 +248,8 @@ class Launcher:
         at_once = self._stopping
         if not at_once:
             self._stopping, self._stopped_by = True, number
+            with suppress(OSError):  # not through sys.stderr, which may be at a write just now
+                os.write(2, b"cascade: stopping ...\n")
             note_stop(self.config, number)
             self._tell_wait()
         for child in list(self._agents.values()):

@@ -95,9 +95,8 @@ class Leading:
         """Tell the walker which hosts are not to be waited for."""
         gone = frozenset(
             index
-            for index, peer in self._host.post.peers.items()
-            if peer.ever_connected
-            and self._host.hosts.is_gone(index, self._host.members_on(index), now)
+            for index in self._host.post.peers
+            if self._host.hosts.is_gone(index, self._host.members_on(index), now)
         )
         for index in gone - self._suspected:
             self._suspect_host(index, now)
@@ -140,9 +139,13 @@ class Leading:
                 said.append((no_majority(waiting, away), FaultEvent.NO_MAJORITY))
         for actor in walker.not_halted:
             progress = read_progress(self._host.config.progress_path(actor))
-            phase = progress.phase if progress else "starting"
             since = (time.monotonic_ns() - progress.mono_ns) / 1e9 if progress else 0.0
-            said.append((not_halted(walker.epoch, str(actor), phase, since), fault))
+            here = self._host.ranks.get(actor.rank)
+            pid = here.pid if here is not None and here.actor == actor else None
+            heard = set(walker.halted) | (waiting.heard if waiting is not None else set())
+            held = [str(a) for a in sorted(heard & set(walker.view.members))]
+            text = not_halted(walker.epoch, str(actor), progress, since, held, pid)
+            said.append((text, fault))
         for text, about in said:
             self._host.say(text)
             regime = walker.view.regime

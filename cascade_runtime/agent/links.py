@@ -7,25 +7,34 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+import msgspec
+
 from cascade_runtime.agent.protocol import LENGTH, MAX_FRAME, Frame, unpack_frame
+
+
+class BadFrame(ValueError):
+    """Bytes that are no frame."""
 
 
 async def read_frames(reader: asyncio.StreamReader) -> AsyncIterator[tuple[Frame, int]]:
     """Frames and their sizes in bytes until the other end closes.
 
     Raises:
-        ValueError: a frame over the limit or one that does not decode.
+        BadFrame: a frame over the limit or one that does not decode.
     """
     while True:
         try:
             head = await reader.readexactly(LENGTH.size)
             (length,) = LENGTH.unpack(head)
             if length > MAX_FRAME:
-                raise ValueError(f"frame of {length} bytes")
+                raise BadFrame(f"frame of {length} bytes")
             payload = await reader.readexactly(length)
-        except (asyncio.IncompleteReadError, ConnectionError):
+            frame = unpack_frame(payload)
+        except (asyncio.IncompleteReadError, OSError):
             return
-        yield unpack_frame(payload), length + LENGTH.size
+        except msgspec.DecodeError as error:
+            raise BadFrame(str(error)) from error
+        yield frame, length + LENGTH.size
 
 
 class PeerLink:
@@ -41,7 +50,6 @@ class PeerLink:
         self._on_up = on_up
         self._on_down = on_down
         self._writer: asyncio.StreamWriter | None = None
-        self.ever_connected = False
         self.down_since: float | None = None
         self._task = asyncio.create_task(self._keep())
 
@@ -73,7 +81,6 @@ class PeerLink:
                 continue
             writer.write(self._hello)
             self._writer = writer
-            self.ever_connected = True
             self.down_since = None
             self._on_up()
             with contextlib.suppress(

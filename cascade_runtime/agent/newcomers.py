@@ -27,9 +27,13 @@ from cascade_runtime.agent.protocol import (
 )
 from cascade_runtime.agent.rank_process import RankProcess, describe_status
 from cascade_runtime.agent.respawn import Respawn
+from cascade_runtime.agent.spawning import STOP_GRACE_S
 from cascade_runtime.detectors._base import Verdict
 from cascade_runtime.vocabulary.fault import FaultEvent
 from cascade_runtime.vocabulary.identity import Actor
+
+_NO_PROCESS = (OSError, EOFError)
+"""What starting a process may raise: no memory, too many processes, the zygote is gone."""
 
 
 class Newcomers:
@@ -57,10 +61,10 @@ class Newcomers:
         host = self._host
         if not host.walker.log:
             return
-        lost = {actor for actor, facts in host.journal.memory.dead if not facts.leaving}
+        lost = {actor for actor, facts in host.walker.dead.items() if not facts.leaving}
         for process in host.ranks.values():
             actor = process.actor
-            if actor in host.walker.view.members:
+            if actor in host.walker.view.members and actor not in lost:
                 continue
             coming = host.config.comes_later(actor) and actor not in host.certified
             if process.status is None and coming:
@@ -94,6 +98,10 @@ class Newcomers:
         host.perform()
         host.tick()
 
+    def note_ended(self, actor: Actor) -> None:
+        """After a restart of the agent: this one ended, and the agent did just before it had told."""
+        self._lose(actor, Facts(decided=0, dead=True))
+
     def _lose(self, actor: Actor, facts: Facts) -> None:
         self._host.journal.append("dead", (actor, facts))
         if self._local.pop(actor, None) is not None:
@@ -119,7 +127,11 @@ class Newcomers:
             self._host.say(f"rank {actor.rank} is not started again: {why}")
             return
         self._host.say(f"starting rank {actor.rank} again, as {actor}")
-        self._begin(actor)
+        try:
+            self._begin(actor)
+        except _NO_PROCESS as error:
+            self._host.say(f"rank {actor.rank} could not be started ({error})")
+            self.after_end(actor)
 
     def _begin(self, actor: Actor) -> bool:
         process = self._start_process(actor)
@@ -154,8 +166,11 @@ class Newcomers:
         if rank != following:  # LOCAL_RANK counts on without gaps
             return f"the next new rank of host {host.index} is {following}"
         why = self._too_late()
-        if why is None and not self._begin(Actor(rank)):
-            why = "the job is being stopped"
+        try:
+            if why is None and not self._begin(Actor(rank)):
+                why = "the job is being stopped"
+        except _NO_PROCESS as error:
+            why = f"its process could not be started ({error})"
         if why is None:
             host.say(f"starting rank {rank}, which joins the job")
         return why
@@ -164,6 +179,8 @@ class Newcomers:
 
     def on_joining(self, asked: Joining) -> None:
         """A newcomer of this host asks for a source."""
+        if not self._host.walker.log:
+            return
         view = self._host.walker.view
         if not view.members:
             self._host.post.tell(asked.actor, NotWanted("the job is over", 0))
@@ -235,8 +252,9 @@ class Newcomers:
         self._host.post.broadcast(told)
 
     def _end_all(self) -> None:
-        """The job is over. Who has said hello hears it and ends by itself."""
+        """The job is over. Who has said hello hears it and ends by itself; the job's end waits for nobody."""
         for actor, process in self._local.items():
+            asyncio.get_running_loop().call_later(STOP_GRACE_S, process.signal, signal.SIGKILL)
             if actor not in self._host.attached:
                 self._host.say(f"rank {actor} came too late: the job is over")
                 process.signal(signal.SIGTERM)

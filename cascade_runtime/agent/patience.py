@@ -6,6 +6,8 @@ Pure; the clock is passed in. Nobody should have to guess why a job hangs.
 from __future__ import annotations
 
 from cascade_runtime.agent.walk_proposer import Waiting
+from cascade_runtime.detectors._steps import not_there
+from cascade_runtime.progress import Progress
 
 FIRST_S = 2.0
 """An agent that is started again is back within this, most of the time."""
@@ -51,12 +53,30 @@ def not_answered(waiting: Waiting, agents: list[int]) -> str:
     return f"the walk to epoch {waiting.epoch + 1} waits for {_agents(agents)}, which {has} not answered"
 
 
-def not_halted(epoch: int, rank: str, phase: str, for_s: float) -> str:
-    """The sentence for a walk that waits for a rank of this host, which lives."""
+def not_halted(
+    epoch: int, rank: str, at: Progress | None, for_s: float, held: list[str], pid: int | None
+) -> str:
+    """The sentence for a walk that waits for a rank of this host, which lives.
+
+    Args:
+        epoch: of the view in force.
+        rank: the rank in words.
+        at: what its progress word says; None when it never got so far.
+        for_s: since when it says so.
+        held: members that have halted, in words.
+        pid: the rank's process.
+    """
+    step, phase = (at.decided + 1, at.phase) if at else (1, "starting")
+    whom = f"rank{'s' if len(held) > 1 else ''} {_listed(held)}" if held else "the job"
+    it = "it lives" if pid is None else f"it lives, pid {pid}"
     return (
-        f"the walk to epoch {epoch + 1} waits for rank {rank}: it lives, was last seen in phase "
-        f"{phase} {for_s:.1f} s ago, and answers at its next bucket or step"
+        f"rank {rank} {not_there(phase, step, for_s)}; {whom} wait{'' if len(held) > 1 else 's'} "
+        f"for it ({it}), and the walk to epoch {epoch + 1} until its next bucket or step"
     )
+
+
+def _listed(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
 
 
 def _agents(indices: list[int]) -> str:

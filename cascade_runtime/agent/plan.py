@@ -56,7 +56,7 @@ def plan_next(
         return _after_deaths(current, facts, triggers, policy, proposer, alive, dead)
     cut = max((facts[m].decided for m in alive), default=current.cut_step)
     late = [m for m in alive if facts[m].decided < cut]
-    if late and cut > current.cut_step:
+    if late and cut > current.cut_step and not any(facts[m].broken for m in late):
         return Drains(cut, late)
     # Whoever is late otherwise was to be rolled forward in this epoch and was not: nothing that it
     # could wait for is under way, so the next view rolls it forward.

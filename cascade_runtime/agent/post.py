@@ -45,8 +45,8 @@ class Post:
         if index == self.index:
             self.deliver(index, message)
             return
-        peer = self.peers[index]
-        if peer.up and index in self.peer_actors:
+        peer = self.peers.get(index)
+        if peer is not None and peer.up and index in self.peer_actors:
             peer.send(self.control.outgoing(self.peer_actors[index], message))
 
     def broadcast(self, message: Message) -> None:

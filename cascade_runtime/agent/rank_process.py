@@ -42,6 +42,11 @@ def rank_environment(config: JobConfig, index: int, actor: Actor) -> dict[str, s
 STATUS_PATIENCE_S = 0.05
 """How long to wait for the exit status of a process that is not our child, once it has ended."""
 
+WATCH_AGAIN_S = 0.05
+
+_GENERATIONS = 32
+"""Between a rank's process and the one in it that trains, at most."""
+
 
 class Spawner:
     """Starts ranks, afresh or from a zygote, and knows how those that are not children ended."""
@@ -101,6 +106,9 @@ class RankProcess:
         except ProcessLookupError:
             loop.call_soon(self._ended, on_exit)
             return
+        except OSError:  # no descriptor is left just now
+            loop.call_later(WATCH_AGAIN_S, self.watch, on_exit)
+            return
         loop.add_reader(self._pidfd, self._ended, on_exit)
 
     def _ended(self, on_exit: Callable[[RankProcess], None]) -> None:
@@ -129,6 +137,19 @@ class RankProcess:
             os.kill(self.pid, number)
         except ProcessLookupError:
             return
+
+
+def runs_in(pid: int, root: int) -> bool:
+    """Whether process ``pid`` is ``root`` or was started by it (a script may start the one that trains)."""
+    for _ in range(_GENERATIONS):
+        if pid == root:
+            return True
+        try:
+            text = Path(f"/proc/{pid}/stat").read_bytes()
+            pid = int(text[text.rindex(b")") + 2 :].split()[1])
+        except (OSError, ValueError, IndexError):
+            return False
+    return False
 
 
 def describe_status(status: int) -> str:

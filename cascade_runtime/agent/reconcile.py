@@ -49,6 +49,8 @@ class Reconciler:
         self._regime = Regime.STRONG
         self._reports: dict[Actor, Reconciled] = {}
         self._rounds: dict[Actor, tuple[int, int]] = {}
+        self._num_told = 0
+        """Of the first so many views every debt was told of; that does not change any more."""
 
     def install(self, view: View) -> None:
         """A new epoch: reports of the old one say nothing about it."""
@@ -89,14 +91,22 @@ class Reconciler:
 
         The lowest member of the fall's view opens them as it commits it. Where it was lost just then,
         another member of that view does it.
+
+        Args:
+            log: of all views, the same and longer each time.
         """
         now = set(log[-1].members) if log else set()
-        for view in log:
+        for number in range(self._num_told, len(log)):
+            view = log[number]
+            debts = [
+                d
+                for d in owed_by(view)
+                if d.debt_id not in self.open and d.debt_id not in self.closed
+            ]
+            if not debts and number == self._num_told:
+                self._num_told += 1
             able = now.intersection(view.members)
-            if not able or min(view.members) in able:
-                continue
-            known = self.open.keys() | self.closed
-            if debts := [d for d in owed_by(view) if d.debt_id not in known]:
+            if debts and able and min(view.members) not in able:
                 return min(able), debts
         return None
 

@@ -13,7 +13,7 @@ import msgspec
 from cascade_runtime.vocabulary.identity import Actor
 
 ARRIVED = "waiting"
-ON_THE_WAY = frozenset({"forward", "backward"})
+ON_THE_WAY = frozenset({"forward", "backward", "between steps"})
 """Phases of the progress word in which the others may wait for a member."""
 
 
@@ -124,6 +124,13 @@ def _whole(step: int, accounts: dict[Actor, StepWait]) -> WholeStep:
         median(told.period_s for told in accounts.values()),
         {actor: told.digest for actor, told in accounts.items() if told.digest},
     )
+
+
+def not_there(phase: str, step: int, for_s: float) -> str:
+    """Where somebody is who has not come to step ``step``: the rest of a sentence about it."""
+    if phase in ("forward", "backward"):
+        return f"has been in the {phase} of step {step} for {for_s:.1f} s"
+    return f"has not entered step {step} for {for_s:.1f} s"
 
 
 def missing_from(places: dict[Actor, Place]) -> tuple[list[Actor], float]:

@@ -4,8 +4,9 @@ In STRONG all members hold the same bytes after every decided step, and each tel
 object a step, in turn. Whoever differs from more than half of those that told is corrupt. Where no
 majority agrees nobody can say whose bytes are right: then it concerns all.
 
-It fires at the first differing digest, or when a member has a NaN in its parameters; equal bytes have
-equal digests, so there is nothing to wait for. It clears only when the member was resynchronised. It
+It fires at the first differing digest, or when a member has a NaN in its parameters (which nothing tells
+it so far, docs/detectors.md); equal bytes have equal digests, so there is nothing to wait for. It clears
+only when the member was resynchronised. It
 cannot tell a flipped bit from a program that computes differently on one host, and it sees an object
 only when its turn comes.
 """

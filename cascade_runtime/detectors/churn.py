@@ -1,8 +1,9 @@
 """Members come and go so often that agreeing on who is there costs more than stepping.
 
-It fires at ``changes`` joins or losses within ``window_s``, or while a newcomer is not level yet, and
-clears when nobody came, went or was catching up for ``quiet_s``. Members that come or go in one view
-(the ranks of a host) are one change, and a member that finished its job is none. It cannot tell a bad node from a scheduler that moves jobs about.
+It fires at ``changes`` joins or losses within ``window_s``, or while a newcomer is not level yet (which
+nothing tells it so far, docs/detectors.md), and clears when nobody came, went or was catching up for
+``quiet_s``. Members that come or go in one view (the ranks of a host) are one change, and a member that
+finished its job is none. It cannot tell a bad node from a scheduler that moves jobs about.
 """
 
 from __future__ import annotations

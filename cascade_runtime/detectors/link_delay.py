@@ -2,7 +2,8 @@
 
 Of each step every member tells how long it waited in the last bucket. Who came last waited for the
 transfer alone, so the least wait is the transfer, and what the others waited beyond it is somebody's
-late arrival (``rank_skew``). Between hosts the agents' round trips are watched in the same way.
+late arrival (``rank_skew``). Round trips between agents are judged in the same way; nothing measures them
+so far (docs/detectors.md).
 
 It fires when the transfer is above ``times_median`` times its median of the last ``median_window_s``
 and above ``min_ms``, in ``fires_in`` of ``of_steps`` steps, and stays so for ``dwell_s``; it clears

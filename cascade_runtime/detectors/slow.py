@@ -15,7 +15,7 @@ from collections import deque
 from statistics import median
 
 from cascade_runtime.detectors._base import News, Spec, Verdict
-from cascade_runtime.detectors._steps import ON_THE_WAY, Place, missing_from
+from cascade_runtime.detectors._steps import ON_THE_WAY, Place, missing_from, not_there
 from cascade_runtime.vocabulary.identity import Actor
 from cascade_runtime.vocabulary.policy import SlowLimits
 
@@ -64,8 +64,8 @@ class Slow:
                         threshold=limit_s,
                         unit="s",
                         why=(
-                            f"rank {actor} has been in the {place.phase} of step "
-                            f"{place.decided + 1} for {place.still_s:.1f} s, and others wait for it"
+                            f"rank {actor} {not_there(place.phase, place.decided + 1, place.still_s)}, "
+                            "and others wait for it"
                         ),
                     )
                 )

@@ -15,7 +15,7 @@ from cascade_runtime.rank.groups import OPERATION_TIMEOUT, Group, GroupFactory
 from cascade_runtime.rank.member import Member
 from cascade_runtime.rank.objects import raw_bytes
 from cascade_runtime.rank.open_step import OpenStep
-from cascade_runtime.rank.part import Part
+from cascade_runtime.rank.part import Attempt, Part
 from cascade_runtime.recorder import Recorder
 from cascade_runtime.vocabulary.identity import Actor
 
@@ -108,7 +108,7 @@ class Collectives:
     def _start(self, part: Part, group: Group, root: Actor | None) -> None:
         """Enter one collective; its completion wakes whoever waits."""
         part.cseq = group.next_cseq()
-        part.complete_ns, part.failed = 0, None
+        attempt = part.attempt = Attempt()
         part.entered_seq = self._recorder.entered(
             group.comm_id,
             part.cseq,
@@ -121,21 +121,19 @@ class Collectives:
         try:
             part.work = _operation(part, group, root)
         except RuntimeError as error:  # the peer is gone already
-            part.failed = str(error)
+            attempt.failed = str(error)
             part.work = error
             return
-        wakeup, attempt = self.wakeup, part.entered_seq
+        wakeup = self.wakeup
         group.num_pending += 1
 
         def completed(future: torch.futures.Future[Any]) -> None:
             group.num_pending -= 1
-            if part.entered_seq != attempt:
-                return  # an operation of an abandoned group: the part was launched again since
             try:
                 future.value()
             except RuntimeError as error:
-                part.failed = str(error)
-            part.complete_ns = time.monotonic_ns()
+                attempt.failed = str(error)
+            attempt.complete_ns = time.monotonic_ns()
             os.eventfd_write(wakeup, 1)
 
         part.work.get_future().add_done_callback(completed)

@@ -1,13 +1,14 @@
-"""What the user's script has constructed: models, optimizers and schedulers, by weak reference.
+"""What the user's script has constructed: models, optimizers, schedulers and loss scalers, by weak reference.
 
 The bootstrap remembers them at their construction, so that an unedited script can be attached and a
-newcomer's schedulers be found. A script that runs without the bootstrap remembers nothing.
+newcomer's schedulers and scalers be found. A script that runs without the bootstrap remembers nothing.
 """
 
 from __future__ import annotations
 
 import functools
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from cascade_runtime.vocabulary.errors import NotSupported
@@ -15,11 +16,13 @@ from cascade_runtime.vocabulary.errors import NotSupported
 _models: list[weakref.ref[Any]] = []
 _optimizers: list[weakref.ref[Any]] = []
 _schedulers: list[weakref.ref[Any]] = []
+_scalers: list[weakref.ref[Any]] = []
 
 
 def remember_constructions() -> None:
     """Patch the constructors of this process; once."""
     import torch
+    from torch.amp import GradScaler
     from torch.nn.parallel import DistributedDataParallel
     from torch.optim.lr_scheduler import LRScheduler
 
@@ -36,16 +39,20 @@ def remember_constructions() -> None:
         model_init(self, *args, **kwargs)
         _models.append(weakref.ref(self))
 
-    def scheduler(cls: Any, *args: Any, **kwargs: Any) -> Any:
+    def new(known: list[weakref.ref[Any]]) -> Callable[..., Any]:
         # Not __init__: SequentialLR and ChainedScheduler have one that does not call the base's.
-        del args, kwargs
-        made = object.__new__(cls)
-        _schedulers.append(weakref.ref(made))
-        return made
+        def make(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            del args, kwargs
+            made = object.__new__(cls)
+            known.append(weakref.ref(made))
+            return made
+
+        return make
 
     torch.optim.Optimizer.__init__ = optimizer  # type: ignore[method-assign]
     DistributedDataParallel.__init__ = model  # type: ignore[method-assign]
-    LRScheduler.__new__ = scheduler  # type: ignore[method-assign]
+    LRScheduler.__new__ = new(_schedulers)  # type: ignore[method-assign]
+    GradScaler.__new__ = new(_scalers)  # type: ignore[method-assign]
 
 
 def optimizer_of(model: Any) -> Any:
@@ -89,6 +96,14 @@ def only_model() -> Any:
 def schedulers_of(optimizer: Any) -> list[Any]:
     """Learning rate schedulers of this optimizer, in the order of their construction."""
     return [s for s in _alive(_schedulers) if getattr(s, "optimizer", None) is optimizer]
+
+
+def scalers() -> list[Any]:
+    """Loss scalers that are in use, in the order of their construction.
+
+    A rank whose gradients are scaled otherwise than the others' spoils their average.
+    """
+    return [s for s in _alive(_scalers) if s.is_enabled()]
 
 
 def _alive(references: list[weakref.ref[Any]]) -> list[Any]:

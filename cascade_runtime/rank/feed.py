@@ -136,7 +136,10 @@ class Feeds:
         old = self._feeds.pop(serve.newcomer, None)
         if old is not None:
             old.stop()
-        self._feeds[serve.newcomer] = Feed(serve.newcomer, serve.source, serve.address)
+        try:
+            self._feeds[serve.newcomer] = Feed(serve.newcomer, serve.source, serve.address)
+        except RuntimeError:  # no thread to be had here: the newcomer asks another member
+            return
         self._member.on_applied = self._on_applied
 
     def before_optimizer(self, optimizer: object, arguments: tuple[Any, ...], named: Tree) -> None:
@@ -147,9 +150,12 @@ class Feeds:
         if any(a is not None for a in arguments[1:]) or named.get("closure") is not None:
             self._refusal = "the optimizer steps with a closure, which cannot be replayed"
             return
-        self._calls.append(
-            {"groups": self._state.tell_groups(), "gradients": self._state.tell_gradients()}
-        )
+        try:
+            self._calls.append(
+                {"groups": self._state.tell_groups(), "gradients": self._state.tell_gradients()}
+            )
+        except Exception as error:  # no memory for the copies: the newcomer's loss, not ours
+            self._refusal = _why(error)
 
     def boundary(self) -> None:
         """A step begins: log the last one, give a snapshot to who waits for one."""
@@ -160,13 +166,13 @@ class Feeds:
                 del self._feeds[newcomer]
         eventual = self._member.view.regime is Regime.EVENTUAL
         try:
-            if self.is_logging:
+            if self.is_logging and self._refusal is None:
                 self._log()
             for feed in self._feeds.values():
                 if feed.is_ready and not feed.num_sent and self.layout and not eventual:
                     feed.push(self._snapshot(feed.newcomer))
-        except CascadeError as error:
-            self._refusal = str(error)
+        except Exception as error:  # whatever the script keeps in its state, this member trains on
+            self._refusal = _why(error)
         if self._refusal is not None:
             self._end_all(self._refusal)
         self._calls, self._applied = [], []
@@ -260,11 +266,17 @@ class Feeds:
 
     def _end_all(self, why: str) -> None:
         self._refusal = None
-        for feed in self._feeds.values():
-            if feed.num_sent or feed.is_ready:
-                feed.push(pack("refused", {"why": why}))
-                feed.finish()
+        for feed in self._feeds.values():  # one that is not connected yet hears it when it is
+            feed.push(pack("refused", {"why": why}))
+            feed.finish()
         self._feeds.clear()
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, CascadeError):
+        return str(error)
+    said = f"{type(error).__name__}: {ascii(str(error))[1:-1]}"[:300]
+    return f"its source could not tell the training state ({said})"
 
 
 def _plain(dot: Dot) -> list[int]:

@@ -49,7 +49,10 @@ class Lifelines:
         self._sockets = {}
 
     def _dial(self, path: Path) -> socket.socket | None:
-        line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        except OSError:  # no descriptor is left: the script's business, and not ours to end it for
+            return None
         line.setblocking(False)
         try:
             line.connect(str(path))

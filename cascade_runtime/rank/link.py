@@ -63,6 +63,8 @@ class AgentLink:
         self._met = False
         self.on_pump: Callable[[], None] | None = None
         """Called wherever the rank looks at its agent."""
+        self.on_wait: Callable[[], None] | None = None
+        """Called about once a second while the rank waits for a message."""
         self.on_return: Callable[[], None] | None = None
         """Called when the agent is back after it was away."""
         self.epoch = -1
@@ -119,6 +121,8 @@ class AgentLink:
             self.pump()
             if self.inbox:
                 return self.inbox.popleft()
+            if self.on_wait is not None:
+                self.on_wait()
             now = time.monotonic()
             if self._socket is not None:
                 away_since = now
@@ -146,7 +150,10 @@ class AgentLink:
         if now < self._next_dial:
             return False
         self._next_dial = now + _REDIAL_S
-        dialled = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            dialled = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        except OSError:  # no descriptor is left just now
+            return False
         try:
             dialled.connect(str(self._path))
             dialled.sendall(pack_frame(Hello(self._actor, os.getpid(), self.epoch)))

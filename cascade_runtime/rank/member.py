@@ -17,7 +17,7 @@ from cascade_runtime.agent.protocol import (
     Settle,
     View,
 )
-from cascade_runtime.progress import BACKWARD, HALTED, ProgressWord
+from cascade_runtime.progress import BACKWARD, BETWEEN, HALTED, ProgressWord
 from cascade_runtime.rank.debts import Debts
 from cascade_runtime.rank.guard import guarded
 from cascade_runtime.rank.held_digests import HeldDigests
@@ -152,6 +152,7 @@ class Member(Stand):
         if done_ns:
             self.steps.end(self.decided, self.view.epoch, done_ns, int(digest[:15], 16))
         self._recorder.steps("end")
+        self.tell_progress(BETWEEN)
         if self.view.regime is Regime.CAUSAL:
             self._link.send(Round(self.actor, self.view.epoch, self.decided))
             self.reconcile()

@@ -71,11 +71,13 @@ class OpenStep:
     def leave_group(self, num_pending: int) -> None:
         """The group that its parts were launched on is left, with so many operations under way.
 
-        What may still be written to is never used again.
+        What may still be written to is never reduced into again: not the open step's, and not what was
+        kept, where a rolling forward was cut short (its bytes may come two steps later).
         """
+        if num_pending:
+            self._pools = [{}, {}]
         if num_pending and self.parts and not self.is_decided:
             bury([(p.work, p.scratch) for p in self.parts])
-            self._pools[self._member.decided % 2] = {}
             for part in self.parts:
                 part.scratch = self.scratch(part.label, part.local)
         for part in (*self.parts, *self.kept):

@@ -21,6 +21,20 @@ def no_parameters() -> Sequence[torch.Tensor]:
 FOLD_LABELS = ("folds", "sum/")
 
 
+class Attempt:
+    """One launch of a part on one communicator, and how it ended.
+
+    An abandoned communicator's operations end later than that, in threads of their own: what they find
+    is written here, where it cannot be taken for the end of a later launch.
+    """
+
+    __slots__ = ("complete_ns", "failed")
+
+    def __init__(self) -> None:
+        self.complete_ns = 0
+        self.failed: str | None = None
+
+
 class Part:
     """One bucket (or the buffers) of the open step, and its collective on the newest group.
 
@@ -54,8 +68,18 @@ class Part:
         self.work: Any = None
         self.entered_seq = -1
         self.cseq = -1
-        self.complete_ns = 0
-        self.failed: str | None = None
+        self.attempt = Attempt()
+        """The last launch."""
+
+    @property
+    def complete_ns(self) -> int:
+        """When (monotonic) the collective ended here; 0 before."""
+        return self.attempt.complete_ns
+
+    @property
+    def failed(self) -> str | None:
+        """Why it failed."""
+        return self.attempt.failed
 
     @property
     def is_fold(self) -> bool:
@@ -65,4 +89,4 @@ class Part:
     @property
     def done(self) -> bool:
         """The collective completed here."""
-        return self.complete_ns > 0 and self.failed is None
+        return self.attempt.complete_ns > 0 and self.attempt.failed is None

@@ -113,7 +113,7 @@ class Receiver:
                 self._put(Heard(number, kind, body))
         except BadState as error:
             why = str(error)
-        except (EOFError, OSError, MemoryError):
+        except (EOFError, OSError, MemoryError, RuntimeError):  # torch's: no memory for a tensor
             pass
         self._put(Heard(number, "lost", {"why": why}))
 

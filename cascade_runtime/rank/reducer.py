@@ -29,6 +29,7 @@ from cascade_runtime.rank.part import Part
 from cascade_runtime.rank.snapshot import TrainingState
 from cascade_runtime.rank.step_parts import StepParts
 from cascade_runtime.rank.told_buckets import ToldBuckets
+from cascade_runtime.rank.wait_rows import WaitRows
 from cascade_runtime.rank.waiting import Waiting
 from cascade_runtime.rank.walking import Walking
 from cascade_runtime.recorder import Recorder
@@ -53,7 +54,8 @@ class StepReducer:
         self._step = OpenStep(member)
         self._collectives = Collectives(member, recorder, factory, self._step)
         self._layouts = Layouts(member, link, member.objects.parameters)
-        self._waiting = Waiting(member, link, self._layouts, self._collectives.wakeup)
+        rows = WaitRows(member.actor, recorder)
+        self._waiting = Waiting(member, link, self._layouts, self._collectives.wakeup, rows)
         self._waiting.channel = self._channel
         self._walking = Walking(
             member, link, self._step, self._collectives, self._layouts, self._waiting,
@@ -73,7 +75,13 @@ class StepReducer:
         """Waited at the staleness bound since the last step."""
         self._cut_is_fresh = True
         """DDP has just been built: it orders its buckets anew after the next step."""
-        link.on_return = member.tell_again
+        link.on_return = self.tell_again
+        link.on_wait = rows.look
+
+    def tell_again(self) -> None:
+        """The agent is back after it was away: what it may have missed."""
+        self.member.tell_again()
+        self._waiting.tell_again()
 
     @property
     def feeds(self) -> Feeds | None:

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch.distributed as dist
 import xxhash
@@ -16,9 +16,9 @@ from torch.optim import Optimizer
 from cascade_runtime.agent.config import JobConfig, read_config
 from cascade_runtime.agent.control_log import ControlLog, control_comm_id
 from cascade_runtime.agent.hosts import lifeline_hosts
-from cascade_runtime.agent.protocol import View, Welcome
+from cascade_runtime.agent.protocol import NotWanted, View, Welcome
 from cascade_runtime.progress import ProgressWord
-from cascade_runtime.rank.constructed import schedulers_of
+from cascade_runtime.rank.constructed import scalers, schedulers_of
 from cascade_runtime.rank.feed import Feeds
 from cascade_runtime.rank.groups import GlooFactory
 from cascade_runtime.rank.guard import guarded
@@ -32,7 +32,7 @@ from cascade_runtime.rank.observer import StepObserver
 from cascade_runtime.rank.reducer import StepReducer
 from cascade_runtime.rank.snapshot import TrainingState
 from cascade_runtime.rank.wrap import check_model, has_hook, rebuild, take_over
-from cascade_runtime.rank.zombie import leave_behind, look_when_continued
+from cascade_runtime.rank.zombie import end_newcomer, leave_behind, look_when_continued
 from cascade_runtime.recorder import Recorder
 from cascade_runtime.step_ring import StepRing
 from cascade_runtime.vocabulary.errors import BadUsage, NotSupported
@@ -129,7 +129,9 @@ class Session:
                 on_fenced()
 
         link.on_pump = look_at_fence  # a newcomer may be fenced before it hears of a view
-        view = _first_view(link)
+        view = _first_view(link, lambda told: end_newcomer(
+            f"rank {actor} {told.why}", told.code, config.exit_path(actor), recorder.close
+        ))  # fmt: skip
         steps = StepRing(config.steps_path(actor))
         member = Member(actor, view, objects, recorder, link, progress, steps)
         member.on_fenced, member.on_left_behind = on_fenced, leave
@@ -139,7 +141,7 @@ class Session:
         else:
             take_over(model)
             state = TrainingState(
-                model.module, optimizer, lambda: schedulers_of(optimizer), objects
+                model.module, optimizer, lambda: [*schedulers_of(optimizer), *scalers()], objects
             )
             factory = GlooFactory(link, "127.0.0.1")
             may_part = load_policy(config.policy).cohorts.split
@@ -166,7 +168,7 @@ class Session:
             joined = newcomer.join()
             if newcomer.has_frozen_or_thawed:
                 rebuild(model, model.process_group)
-            link.on_return = member.tell_again
+            link.on_return = stepper.tell_again
             stepper.join_as_told(newcomer.layout)
             session.joined_at = member.decided
             stepper.enter_joined(joined)
@@ -264,8 +266,10 @@ def _first_rows(recorder: Recorder, config: JobConfig, agent: int, objects: Mode
         recorder.row(Objects, object=name, kind="shard", update_kind="delta")
 
 
-def _first_view(link: AgentLink) -> View:
+def _first_view(link: AgentLink, end: Callable[[NotWanted], NoReturn]) -> View:
     message = link.receive(timeout_s=ATTACH_PATIENCE_S)
+    if isinstance(message, NotWanted):
+        end(message)
     if not isinstance(message, Welcome):
         raise BadUsage(
             f"the job's other ranks did not attach within {ATTACH_PATIENCE_S:.0f} s",

@@ -1,6 +1,6 @@
 """A member's training state as plain trees, and the log of what its optimizer saw since.
 
-The state stands at the beginning of a step: after the last step's optimizer, schedulers and whatever
+The state stands at the beginning of a step: after the last step's optimizer, schedulers, scaler and what
 else the user's loop does there, before the next forward. Parameters of the optimizer are named by
 their place (group, position), which the same script gives them on every rank.
 """
@@ -19,12 +19,13 @@ Tree = dict[str, Any]
 
 
 class TrainingState:
-    """Model, optimizer and schedulers of one rank, to be told or taken over.
+    """Model, optimizer, schedulers and loss scalers of one rank, to be told or taken over.
 
     Args:
         module: the model inside DDP.
         optimizer: its optimizer.
-        schedulers: finds the schedulers of the optimizer (they may be made after attach).
+        schedulers: finds the schedulers of the optimizer, and what else has a ``state_dict`` that goes
+            with it (they may be made after attach).
         objects: for digests.
     """
 
@@ -201,7 +202,9 @@ class TrainingState:
         mine = [type(s).__name__ for s in self._schedulers()]
         theirs = [name for name, _ in told["schedulers"]]
         if mine != theirs:
-            raise _another(f"it has the schedulers {mine or 'none'}, the others {theirs or 'none'}")
+            raise _another(
+                f"it has the schedulers and scalers {mine or 'none'}, the others {theirs or 'none'}"
+            )
 
     def _take_groups(self, groups: list[Tree]) -> None:
         for group, told in zip(self.optimizer.param_groups, groups, strict=True):

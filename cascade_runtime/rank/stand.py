@@ -61,13 +61,14 @@ class Stand:
         """The regime in force is STRONG."""
         return self.view.regime is Regime.STRONG
 
-    def facts(self, launched_all: bool) -> Facts:
+    def facts(self, launched_all: bool, broken: bool = False) -> Facts:
         """What to answer to a query."""
         return Facts(
             decided=self.decided,
             issued=self.issued,
             frontier=self.known().dots(),
             launched_all=launched_all,
+            broken=broken,
             leaving=self.leaving,
             version=self.version,
             is_apart=self.is_apart,
@@ -100,11 +101,8 @@ class Stand:
         """Below STRONG: nearest dots of other origins folded here since this author's last issue."""
         if self.strong:
             return []
-        deps = [
-            d
-            for d in self.frontier.dots()
-            if d.actor != self.actor and d.counter > self._deps_told.upto(d.actor)
-        ]
+        me, told = self.actor, self._deps_told
+        deps = [d for d in self.frontier.dots() if d.actor != me and d.counter > told.upto(d.actor)]
         self._deps_told = Clock(self.frontier.dots())
         return deps
 

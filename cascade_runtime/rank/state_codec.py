@@ -77,14 +77,21 @@ def _node(value: Any, tensors: list[torch.Tensor], where: str, depth: int) -> li
             raise _cannot_say(value, where)
         tensors.append(value.detach())
         return ["T", len(tensors) - 1]
-    if value is None or isinstance(value, bool | float | str | bytes):
+    if value is None or isinstance(value, bool):
         return ["s", value]
+    # Kinds of their own go as what they are kinds of: numpy's float64 is a float.
+    if isinstance(value, float):
+        return ["s", float(value)]
+    if isinstance(value, str):
+        return ["s", str.__str__(value)]
+    if isinstance(value, bytes):
+        return ["s", bytes(value)]
     if isinstance(value, int):
         if not -(1 << 63) <= value < 1 << 64:
             raise _cannot_say(value, where)
         return ["s", int(value)]
     if isinstance(value, complex):
-        return ["c", value.real, value.imag]
+        return ["c", float(value.real), float(value.imag)]
     if isinstance(value, Mapping):
         pairs = [
             [
@@ -130,7 +137,7 @@ def read_message(
     read_into(memoryview(data))
     try:
         head = _decoder.decode(data)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise BadState(str(error)) from error
     _check_sizes(head, max_bytes - length)
     tensors = list(_read_tensors(head, read_into))

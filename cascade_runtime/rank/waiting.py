@@ -23,6 +23,7 @@ from cascade_runtime.rank.layouts import Layouts
 from cascade_runtime.rank.link import AgentLink, wait_readable
 from cascade_runtime.rank.member import Member
 from cascade_runtime.rank.part import Part
+from cascade_runtime.rank.wait_rows import WaitRows
 from cascade_runtime.vocabulary.errors import CascadeError
 
 STUCK_AFTER_S = 2.0
@@ -39,19 +40,24 @@ class Waiting:
 
     Args:
         wakeup: readable when a collective has ended.
+        rows: told of while it waits.
     """
 
-    def __init__(self, member: Member, link: AgentLink, layouts: Layouts, wakeup: int) -> None:
+    def __init__(
+        self, member: Member, link: AgentLink, layouts: Layouts, wakeup: int, rows: WaitRows
+    ) -> None:
         self._member = member
         self._link = link
         self._layouts = layouts
         self._wakeup = wakeup
+        self.rows = rows
         self.channel: Channel | None = None
         """To other cohorts."""
         self.feeds: Feeds | None = None
         """Where newcomers are served from; None: nobody is."""
         self.usual_s = 0.0
         """How long the last step was waited for."""
+        self._stuck: Stuck | None = None
 
     def next_message(self) -> Message | None:
         """The next message that stops this member, without waiting; others are handled here."""
@@ -61,7 +67,9 @@ class Waiting:
         while self._link.inbox:
             message = self._link.inbox.popleft()
             if isinstance(message, Halt | Proposed | Commit):
-                return message
+                if _epoch_of(message) > self._member.view.epoch:
+                    return message
+                continue  # told twice, by two lives of the agent: that walk is over
             if isinstance(message, Settle):
                 self._member.settle(message)
             elif isinstance(message, Serve) and self.feeds is not None:
@@ -72,24 +80,32 @@ class Waiting:
                     self.channel.hear(message)
         return None
 
-    def until_done(self, parts: list[Part], of_step: bool = True) -> Message | None:
+    def until_done(
+        self, parts: list[Part], of_step: bool = True, or_failed: bool = False
+    ) -> Message | None:
         """Until all of ``parts`` are done (None), or the agent wants something of the walk.
 
         Args:
             of_step: they are the open step's, whose buckets may not be the others'.
+            or_failed: return None as soon as one has failed, too.
         """
         broken = _Broken(self._member, self.say_stuck)
         began = time.monotonic()
+        self.rows.begin()
         while not all(p.done for p in parts):
+            self.rows.look()
             message = self.next_message()
             if message is not None:
                 return message
+            if or_failed and any(p.failed for p in parts):
+                return None
             broken.look(parts)
             if of_step and time.monotonic() - began > max(LONG_WAIT_S, 4 * self.usual_s):
                 self._layouts.tell(parts)
             self._wait()
             with contextlib.suppress(BlockingIOError):
                 os.eventfd_read(self._wakeup)
+        self.rows.end()
         return None
 
     def for_room(self, channel: Channel) -> Message | None:
@@ -112,7 +128,18 @@ class Waiting:
     def say_stuck(self, why: str) -> None:
         """Nobody is known to have died, and yet it does not go on."""
         member = self._member
-        self._link.send(Stuck(member.actor, member.view.epoch, why.splitlines()[0][:200]))
+        self._stuck = Stuck(member.actor, member.view.epoch, why.splitlines()[0][:200])
+        self._link.send(self._stuck)
+
+    def tell_again(self) -> None:
+        """The agent was away and may have missed that it does not go on: nobody else would tell it."""
+        if self._stuck is not None and self._stuck.epoch == self._member.view.epoch:
+            self._link.send(self._stuck)
+
+
+def _epoch_of(message: Halt | Proposed | Commit) -> int:
+    """The epoch that a message of the walk leads to."""
+    return message.epoch if isinstance(message, Halt) else message.view.epoch
 
 
 class _Broken:

@@ -173,7 +173,8 @@ class Walking:
         member, step = self._member, self._step
         member.tell_progress(HALTED)
         launched_all = bool(step.parts) and all(p.work is not None for p in step.parts)
-        self._link.send(Halted(member.facts(launched_all), self._ask))
+        broken = any(p.failed for p in step.parts)
+        self._link.send(Halted(member.facts(launched_all, broken), self._ask))
         # After the answer, so that the agents' round trip hides it. Not between a step's decision and
         # the optimizer's step: the frontier covers the step there and the parameters do not yet.
         if step.is_handed_over and self._apart.is_clear:
@@ -182,10 +183,11 @@ class Walking:
     def _drain(self, decided: int) -> Message | None:
         """Nobody died and others decided this step: finish it on the old group."""
         if self._member.decided < decided and self._step.parts:
-            message = self._waiting.until_done(self._step.parts)
+            message = self._waiting.until_done(self._step.parts, or_failed=True)
             if message is not None:
                 return message
-            self.decide()
+            if all(p.done for p in self._step.parts):
+                self.decide()
         return None
 
     def decide(self) -> None:
@@ -203,6 +205,7 @@ class Walking:
         member = self._member
         self._channel.close(self._step)
         self._collectives.abandon()
+        self._waiting.rows.end()
         if member.actor not in view.members and not member.leaving:
             member.on_left_behind(f"was out of reach for too long ({view.reason})")
         member.commit(view)

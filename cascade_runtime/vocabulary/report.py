@@ -56,6 +56,10 @@ class FirstDivergence(msgspec.Struct, kw_only=True):
     why: str
 
 
+STANDS_OUT = 1.5
+"""Blame that is less than so many times an equal share is nobody's in particular."""
+
+
 class RankWaits(msgspec.Struct, kw_only=True):
     """Seconds one rank waited, caused (root blame) and was last for (direct blame)."""
 
@@ -83,6 +87,17 @@ class WaitSummary(msgspec.Struct, kw_only=True):
     refused: str | None
     by_rank: list[RankWaits]
     chronic_straggler: ChronicStraggler | None
+
+    def main_cause(self) -> RankWaits | None:
+        """The rank with the largest root blame, for words; None where the ranks are about even.
+
+        It stands out with STANDS_OUT times an equal share of those that waited or made others wait.
+        """
+        total_s = sum(r.caused_s for r in self.by_rank)
+        if total_s <= 0:
+            return None
+        top = max(self.by_rank, key=lambda r: (r.caused_s, -r.rank))
+        return top if top.caused_s >= STANDS_OUT * total_s / len(self.by_rank) else None
 
 
 class ClockSummary(msgspec.Struct, kw_only=True):
@@ -116,11 +131,12 @@ class TransitionSummary(msgspec.Struct, kw_only=True):
 
 
 class DebtSummary(msgspec.Struct, kw_only=True):
-    """Debts by fate; written-off ones count as settled."""
+    """Debts by fate; written-off ones count as settled, and are told on their own too."""
 
     opened: int
     settled: int
     open: int
+    written_off: int = 0
 
 
 class Report(msgspec.Struct, kw_only=True):

@@ -14,25 +14,23 @@ _NARROWEST_CELL = 6
 _GAP = "  "
 
 
-def text_table(names: Sequence[str], rows: Sequence[Sequence[Any]], width: int) -> str:
+def text_table(names: Sequence[str], rows: Sequence[Sequence[Any]], width: int | None) -> str:
     """Rows below their names, numbers to the right; what is too wide is cut and marked with ``…``.
 
     Args:
         names: the columns' names.
         rows: values as ``plain_values`` gives them.
-        width: of the terminal; columns that have no room at all are left out, and the last line
-            names them.
+        width: of the terminal; texts give way before numbers do, columns that have no room at all
+            are left out, and the last line names them. None cuts nothing.
     """
     cells = [[_cell(value) for value in row] for row in rows]
     head = [_printable(name) for name in names]
     columns = list(range(len(names)))
-    wanted = [
-        min(_WIDEST_CELL, max([_width(head[i]), *(_width(row[i]) for row in cells)]))
-        for i in columns
-    ]
-    widths = _fit(wanted, width)
+    widths = [max([_width(head[i]), *(_width(row[i]) for row in cells)]) for i in columns]
+    numbers = {i for i in columns if rows and all(_is_number(row[i]) for row in rows)}
+    if width is not None:
+        widths = _fit([min(_WIDEST_CELL, w) for w in widths], width, numbers)
     shown = columns[: len(widths)]
-    numbers = {i for i in shown if rows and all(_is_number(row[i]) for row in rows)}
     lines = [
         _line([head[i] for i in shown], widths, numbers),
         _GAP.join("-" * w for w in widths),
@@ -44,15 +42,20 @@ def text_table(names: Sequence[str], rows: Sequence[Sequence[Any]], width: int) 
     return "\n".join(lines) + "\n"
 
 
-def _fit(wanted: Sequence[int], width: int) -> list[int]:
-    """Widths that fit: columns without room for a least width go, then the widest ones give."""
+def _fit(wanted: Sequence[int], width: int, numbers: set[int]) -> list[int]:
+    """Widths that fit: columns without room for a least width go, then the widest texts give, then numbers."""
     least = [min(w, _NARROWEST_CELL) for w in wanted]
     num = len(least)
     while num > 1 and _total(least[:num]) > width:
         num -= 1
     widths = list(wanted[:num])
-    while _total(widths) > width and max(widths) > _NARROWEST_CELL:
-        widths[widths.index(max(widths))] -= 1
+    texts = [i for i in range(num) if i not in numbers]
+    for giving in (texts, range(num)):
+        while _total(widths) > width and giving:
+            widest = max(giving, key=widths.__getitem__)
+            if widths[widest] <= _NARROWEST_CELL:
+                break
+            widths[widest] -= 1
     return widths
 
 

@@ -1,4 +1,4 @@
--- Which regime each actor held and when, with the fault that led into it (needs results).
+-- Which regime each actor (host agents too) held and when, and the fault that led into it (needs results).
 -- group_id: the consistency group
 -- rank: the actor's rank
 -- incarnation: its incarnation

@@ -2,6 +2,7 @@
 "use strict";
 
 Cascade.seek = (() => {
+  const THE_END = "loss:end"; // that the run has no clean end: where it ends there is nothing to see
   const EVEN_A_MOMENT_NS = 50e6; // what is shown around a single moment, at least
 
   /** "walk:world:3" -> ["walk", "world:3"]. */
@@ -108,7 +109,7 @@ Cascade.seek = (() => {
       return;
     }
     const first = [...story.violations].sort((x, y) => x.at_ns - y.at_ns)[0];
-    const worst = story.incidents[0];
+    const worst = story.incidents.find((one) => one.id !== THE_END);
     if (first) select(view, `violation:${first.id}`, { show: true });
     else if (worst) {
       select(view, incidentSel(worst));

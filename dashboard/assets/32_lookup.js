@@ -84,6 +84,14 @@ Cascade.lookup = (() => {
       return i < 0 ? null : this.regimes.regime[i];
     }
 
+    /** The same, and of a rank that nobody said is gone: what it held when it left its last row. As state_at.py. */
+    heldAt(group, rank, t) {
+      const now = this.regimeAt(group, rank, t);
+      const life = (this.lives.get(rank) || []).filter((one) => one.first_ns <= t).pop();
+      if (now !== null || !life || life.end !== null || t < life.last_ns || this.absence(rank, t) !== "no row") return now;
+      return this.regimeAt(group, rank, life.last_ns - 1);
+    }
+
     /** Index of the interval of a rank that holds t, or -1. */
     intervalAt(group, rank, t) {
       const range = Cascade.rankRanges(this.regimes, group).get(rank);

@@ -41,7 +41,7 @@ Cascade.lanes.FleetLane = class FleetLane extends Cascade.lanes.Lane {
     const { left, plotWidth, tokens, view, story } = timeline;
     this.drawTitle(context, y);
     const height = this.height() - 6;
-    const pixels = timeline.fleetPixels();
+    const pixels = timeline.regimes.fleet();
     context.fillStyle = tokens.none;
     context.fillRect(left, y, plotWidth, height);
     if (!story.regimes.start_ns.length) {
@@ -71,7 +71,7 @@ Cascade.lanes.FleetLane = class FleetLane extends Cascade.lanes.Lane {
   }
 
   reading(t) {
-    const pixels = this.timeline.onePixel(this.timeline.story.ranks, t);
+    const pixels = this.timeline.regimes.onePixel(this.timeline.story.ranks, t);
     const lines = [];
     if (pixels.body[0] === 255) lines.push("no rank has a row here");
     else {

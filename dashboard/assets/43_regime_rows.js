@@ -11,7 +11,7 @@ Cascade.lanes.RegimeLane = class RegimeLane extends Cascade.lanes.RowsLane {
   drawRows(context, top, first, end) {
     const { timeline } = this;
     const { rowHeight, view } = timeline;
-    const bodies = timeline.rowBodies(first, end);
+    const bodies = timeline.regimes.rowBodies(first, end);
     this.drawStretched(context, this.image(bodies), bodies.a, bodies.b, top + first * rowHeight, (end - first) * rowHeight);
     if (rowHeight >= 14 && bodies.a === view.a && bodies.b === view.b) this.drawLetters(context, bodies, top + first * rowHeight);
   }
@@ -23,7 +23,7 @@ Cascade.lanes.RegimeLane = class RegimeLane extends Cascade.lanes.RowsLane {
     if (kept && kept.bodies === bodies && kept.tokens === tokens && kept.filter === view.filter) return kept.picture.canvas;
     const began = performance.now();
     const picture = Cascade.lanes.rowsImage(bodies, this.timeline, kept && kept.picture);
-    this.timeline.alsoCost("rows", performance.now() - began);
+    this.timeline.regimes.alsoCost("rows", performance.now() - began);
     this.kept = { bodies, tokens, filter: view.filter, picture };
     return picture.canvas;
   }
@@ -79,7 +79,7 @@ Cascade.lanes.RegimeLane = class RegimeLane extends Cascade.lanes.RowsLane {
     const r = this.rowAt(y);
     if (r < 0) return { lines: [this.note(t)].filter(Boolean), rank: null, sel: null };
     const row = timeline.rows[r];
-    const pixels = timeline.onePixel(row.ranks, t);
+    const pixels = timeline.regimes.onePixel(row.ranks, t);
     const base = `these ${Cascade.format.duration(timeline.view.span / timeline.columns)}`;
     const lines = [];
     if (pixels.body[0] === 255) {

@@ -7,12 +7,11 @@
 "use strict";
 
 Cascade.Timeline = class Timeline {
-  static SLOW_MS = 6; // an answer dearer than this is not made in every frame of a zoom
-  static RESTED_MS = 60; // or its tile is there: then all of the picture is made at once
+  static RESTED_MS = 60; // that long without a move, and what was used again, stretched, is made anew
 
   constructor(element, { source, view, offline = false }) {
     const { el } = Cascade;
-    Object.assign(this, { element, source, view, offline, dirty: 0, frame: 0, scrolled: 0, offs: [], regimeCache: new Map(), costs: [] });
+    Object.assign(this, { element, source, view, offline, dirty: 0, frame: 0, scrolled: 0, offs: [], costs: [] });
     this.base = el("canvas", { class: "ct-base", attrs: { "aria-hidden": "true" } });
     this.overlay = el("canvas", {
       class: "ct-overlay",
@@ -40,6 +39,7 @@ Cascade.Timeline = class Timeline {
     this.sums = new Cascade.WindowSums(this);
     this.rows = [];
     this.rowsKey = "";
+    this.regimes = new Cascade.WindowRegimes(this);
     this.listen();
     this.resize();
     this.storyChanged();
@@ -59,6 +59,7 @@ Cascade.Timeline = class Timeline {
     on("clock", () => this.touch());
     for (const name of ["cursor", "hover", "select", "area", "flags", "problem"]) on(name, () => this.touch(1));
     on("cursor", Cascade.throttle(() => Cascade.sayCursor(this), 1000));
+    this.renewCard = Cascade.throttle(Cascade.renewCard, 100);
     on("theme", (theme) => Cascade.applyTheme(theme));
     this.resizes = new ResizeObserver(() => this.resize());
     this.resizes.observe(this.frameNode);
@@ -78,6 +79,7 @@ Cascade.Timeline = class Timeline {
     this.media.removeEventListener("change", this.onMedia);
     cancelAnimationFrame(this.frame);
     clearTimeout(this.rest);
+    this.renewCard.cancel();
     this.tiles.stop();
     this.sums.stop();
     this.watcher.stop();
@@ -103,7 +105,7 @@ Cascade.Timeline = class Timeline {
   }
 
   storyChanged() {
-    this.regimeCache.clear();
+    this.regimes.clear();
     this.arrange();
   }
 
@@ -204,59 +206,9 @@ Cascade.Timeline = class Timeline {
     return Cascade.cutText(context, text, width);
   }
 
-  // --- regimes of the window, each computed once -------------------------------------------------
-
+  /** As many as the plot has device pixels. */
   get columns() {
     return Math.max(1, Math.round(this.plotWidth * this.ratio));
-  }
-
-  /** The answer for this window and these rows, computed when it is not the one at hand. While the window
-   * moves, an answer that is slow to make (very many intervals) is used again, stretched: pixels.a, .b. */
-  remember(name, which, make) {
-    const { view } = this;
-    const key = `${this.columns} ${view.group} ${which} ${this.rowsKey}`;
-    const kept = this.regimeCache.get(name);
-    const same = kept && kept.key === key;
-    if (same && kept.pixels.a === view.a && kept.pixels.b === view.b) return kept.pixels;
-    const near = same && kept.pixels.a < view.b && kept.pixels.b > view.a;
-    if (near && this.rest && kept.cost > Timeline.SLOW_MS && !this.tiles.sharp()) {
-      this.stretched = true;
-      return kept.pixels;
-    }
-    const [compute, rows] = make();
-    const began = performance.now();
-    const pixels = compute(this.lookup.regimes, rows, view.group, view.a, view.b, this.columns);
-    Object.assign(pixels, { a: view.a, b: view.b });
-    this.regimeCache.set(name, { key, pixels, cost: performance.now() - began });
-    return pixels;
-  }
-
-  /** Drawing an answer was dear as well. */
-  alsoCost(name, ms) {
-    this.regimeCache.get(name).cost += ms;
-  }
-
-  fleetPixels() {
-    return this.remember("fleet", "", () => [Cascade.regimePixels, [this.story.ranks]]);
-  }
-
-  /** Bodies and edges of the rows [first, end) on screen. */
-  rowBodies(first, end) {
-    const rows = () => this.rows.slice(first, end).map((row) => row.ranks);
-    return this.remember("rows", `${first} ${end}`, () => [Cascade.regimeBodies, rows()]);
-  }
-
-  /** The column that t falls into. */
-  pixelOf(t) {
-    return Cascade.clamp(Math.floor(((t - this.view.a) / this.view.span) * this.columns), 0, this.columns - 1);
-  }
-
-  /** Regimes of one set of ranks in the one pixel that t falls into. */
-  onePixel(ranks, t) {
-    const { view } = this;
-    const pixel = view.span / this.columns;
-    const from = view.a + this.pixelOf(t) * pixel;
-    return Cascade.regimePixels(this.lookup.regimes, [ranks], view.group, from, from + pixel, 1);
   }
 
   // --- frames ------------------------------------------------------------------------------------
@@ -266,7 +218,7 @@ Cascade.Timeline = class Timeline {
     clearTimeout(this.rest);
     this.rest = setTimeout(() => {
       this.rest = 0;
-      if (this.stretched) this.touch(3);
+      if (this.regimes.stretched) this.touch(3);
     }, Timeline.RESTED_MS);
     if (!this.wanting) this.wanting = Promise.resolve().then(() => this.wantSoon());
     this.touch(3);
@@ -287,6 +239,7 @@ Cascade.Timeline = class Timeline {
     if (dirty & 2) {
       this.wantTiles();
       this.drawBase(Boolean(dirty & 4));
+      this.renewCard(this);
     }
     Cascade.drawOverlay(this);
     this.trouble.refresh();
@@ -315,7 +268,7 @@ Cascade.Timeline = class Timeline {
     const { tokens, width, height } = this;
     const from = withGutter ? 0 : this.left;
     this.drawsGutter = withGutter;
-    this.stretched = false;
+    this.regimes.stretched = false;
     context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     context.save();
     context.beginPath();

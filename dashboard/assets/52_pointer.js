@@ -76,6 +76,7 @@ Cascade.Pointer = class Pointer {
     else {
       const [a, b] = between(timeline.time(this.inPlot(held.x)), timeline.time(this.inPlot(point.x)));
       view.set({ area: { a: Math.max(0, a), b: Math.max(0, b) }, hover: null });
+      timeline.lastCard = null;
       timeline.card.hidden = true;
     }
   }
@@ -148,6 +149,7 @@ Cascade.Pointer = class Pointer {
 
   leave() {
     this.timeline.view.set({ hover: null });
+    this.timeline.lastCard = null;
     this.timeline.card.hidden = true;
   }
 

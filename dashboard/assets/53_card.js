@@ -59,3 +59,13 @@ Cascade.showCard = (() => {
 
   return showCard;
 })();
+
+/* Under a mouse at rest something else may be drawn by now: what was loading is there, or the window moved. */
+Cascade.renewCard = (timeline) => {
+  if (timeline.card.hidden || !timeline.lastCard) return;
+  const [, point] = timeline.lastCard;
+  const lane = timeline.laneAt(point.y);
+  const t = timeline.time(point.x);
+  const hit = lane ? lane.reading(t, point.y - timeline.topOf(lane), point.x) : { lines: [], rank: null };
+  Cascade.showCard(timeline, point, t, lane, hit, true);
+};

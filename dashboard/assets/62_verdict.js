@@ -25,9 +25,9 @@ Cascade.panels.verdict = (() => {
       return el("span", { class: `cr-badge ${stale ? "cr-badge-stale" : "cr-badge-live"}` }, ui.icon(stale ? "warn" : "ring"), el("span", { text }));
     }
     const words = {
-      waiting: "waiting for the first row", ended: "ended", unclean: "ended without a clean end",
+      waiting: "waiting for the first row", ended: "ended", stopped: "stopped early", unclean: "still running or cut off",
     };
-    const shape = state === "unclean" ? "warn" : state === "ended" ? "check" : "ring";
+    const shape = state === "unclean" ? "warn" : ["ended", "stopped"].includes(state) ? "check" : "ring";
     return el("span", { class: `cr-badge${state === "unclean" ? " cr-badge-stale" : ""}` }, ui.icon(shape), el("span", { text: words[state] || state }));
   }
 
@@ -128,7 +128,7 @@ Cascade.panels.verdict = (() => {
     return [
       // The head of the page has its name; a report has no head.
       offline && run.name ? fact("Run", run.name, run.name === run.run_id ? "" : run.run_id) : fact("Run", run.run_id),
-      fact("Mode", el("span", {}, mode, run.policy ? el("small", { text: `policy ${run.policy}` }) : null)),
+      fact("Mode", el("span", {}, mode, run.policy && run.policy !== "default" ? el("small", { text: `policy ${run.policy}` }) : null)),
       fact(Cascade.word("took part", "Took part"), ui.party(story), "", story.missing.length ? why : ""),
       fact("Duration", format.duration(story.t1_ns), `${format.count(run.num_rows)} rows`, why),
       shareFact(view, offline),

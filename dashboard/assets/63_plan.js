@@ -71,7 +71,7 @@ Cascade.panels.plan = (() => {
    * loss or a return: by the next one of whom it names. An item that shows nothing: when a later one was seen.
    */
   function done(story) {
-    const over = ["ended", "unclean"].includes(story.run.state);
+    const over = ["ended", "stopped", "unclean"].includes(story.run.state);
     const begun = beginning(story);
     const items = read(story.plan);
     const left = comings(story);
@@ -114,7 +114,7 @@ Cascade.panels.plan = (() => {
       if (root.hidden) return;
       const seen = done(story);
       const next = seen.indexOf(null);
-      const over = ["ended", "unclean"].includes(story.run.state);
+      const over = ["ended", "stopped", "unclean"].includes(story.run.state);
       if (!folded && !touched && (over || next < 0)) {
         folded = true;
         fold.open = false;

@@ -19,7 +19,7 @@ Cascade.lattice = (() => {
     const nodes = [new Map(), new Map(), new Map()];
     const absent = [];
     for (const rank of story.ranks) {
-      const regime = answers.regimeAt(group, rank, t);
+      const regime = answers.heldAt(group, rank, t);
       if (regime === null || regime === undefined) {
         absent.push(rank);
         continue;

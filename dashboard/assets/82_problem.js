@@ -32,7 +32,7 @@ Cascade.panels.problem = (() => {
     if (story.run.state === "unclean") {
       found.push({
         shape: "warn", tone: "warn",
-        text: "The run ended without saying so: its last rows may be missing. If a job was killed, its spool folders still hold them.",
+        text: "The run's end is missing: it is still running, or was cut off and its last rows may be missing. If a job was killed, its spool folders still hold them.",
       });
     }
     if (offline && story.waits && story.waits.source === "provisional") {

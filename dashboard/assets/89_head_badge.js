@@ -4,8 +4,8 @@
 
 Cascade.headBadge = (() => {
   const EVERY_MS = 5000;
-  // As dashboard/shell/head.py writes them.
-  const SAYS = { live: ["live", "live"], waiting: ["waiting", "live"], ended: ["ended", "none"], unclean: ["ended, not cleanly", "warn"] };
+  // As dashboard/shell/words.py says them.
+  const SAYS = { live: ["live", "live"], waiting: ["waiting", "live"], ended: ["ended", "none"], stopped: ["stopped early", "none"], unclean: ["still running or cut off", "warn"] };
 
   /** The badge, while it says live: of a run that has ended nothing changes any more. */
   const badge = () => document.querySelector(".cs-head .cs-badge.cs-live");
@@ -28,7 +28,7 @@ Cascade.headBadge = (() => {
       const answer = await fetch(`/v1/runs/${encodeURIComponent(head.dataset.run)}`, { credentials: "same-origin" });
       if (!answer.ok) return;
       const { state, clean_end: isClean } = await answer.json();
-      say(state === "ended" && !isClean ? "unclean" : state);
+      say(state === "ended" && isClean === false ? "stopped" : state);
     } catch {
       // the collector is away: what it said last stays
     }

@@ -81,12 +81,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace, scenario: Scenario, config: JobConfig, out: Path) -> int:
+    from dashboard.compiled import make_once
     from dashboard.demo.collector import DemoCollector
 
     _say(f"scenario {scenario.name}: {scenario.summary}, {args.ranks} ranks")
     for line in scenario.story:
         _say(f"  {line}")
     _say(f"its trace will be in {out}")
+    make_once(_say)
     with DemoCollector(args.data, _say) as collector:
         url = _announce(collector.url, config)
         wanted = not (args.headless or args.no_open)

@@ -82,10 +82,10 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(msgspec.json.encode(report).decode())
     else:
-        sent = report.num_rows - report.num_skipped
+        were_there = report.num_skipped + report.num_duplicates
         print(
-            f"run {report.run_id}: {sent} of {report.num_rows} rows sent, {report.num_stored} stored, "
-            f"{report.num_duplicates} were there already"
+            f"run {report.run_id}: {report.num_stored} of {report.num_rows} rows stored, "
+            f"{were_there} were there already"
         )
         for sentence in report.uncovered:
             print(f"not covered: {sentence}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import logging
+import sys
 import tempfile
 from pathlib import Path
 
@@ -40,6 +41,7 @@ def run(args: argparse.Namespace) -> int:
     from collector.web.server import CollectorServer, make_config
     from collector.web.settings import Settings
     from collector.web.tokens import Tokens
+    from dashboard.compiled import make_once
     from dashboard.shell.app import add_dashboard
     from dashboard.shell.context import Shell
     from dashboard.shell.paths import address
@@ -48,6 +50,7 @@ def run(args: argparse.Namespace) -> int:
     from dashboard.tiles import tiles_of
 
     trace = resolve_trace(args.trace)
+    make_once(_say)
     with contextlib.ExitStack() as opened:
         sources = opened.enter_context(contextlib.closing(sources_of_trace(trace)))
         sources.only.check_rows()
@@ -75,6 +78,10 @@ def run(args: argparse.Namespace) -> int:
         )
         server.run(sockets=[sock])
     return 0
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"cascade replay: {text}\n")
 
 
 PLUGIN = Verb("replay", "look", "show a saved trace in the browser", add_arguments, run)

@@ -132,6 +132,7 @@ def _serve(args: argparse.Namespace, tokens: Tokens) -> int:
     from collector.web.logs import set_up_logs
     from collector.web.server import CollectorServer, make_config
     from collector.web.settings import Limits, Settings
+    from dashboard.compiled import make_once
     from dashboard.live.analysis import LiveAnalysis
     from dashboard.shell.app import add_dashboard
     from dashboard.shell.context import Shell
@@ -145,6 +146,7 @@ def _serve(args: argparse.Namespace, tokens: Tokens) -> int:
         _check_reach(args, loopback or tokens.required)
         set_up_logs(args.log_format)
         settings = Settings(loopback=loopback, limits=limits, stop_seconds=args.stop_deadline)
+        make_once(_say)
         store = _open_store(args)
         close = opened.enter_context(_closing(store, args.stop_deadline))
         if not args.no_analysis:

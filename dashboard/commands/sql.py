@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import shutil
 import sys
 from collections.abc import Mapping
@@ -24,7 +25,6 @@ _FORMATS = ("table", "csv", "json", "parquet")
 _ROWS_OF_A_TABLE = 100
 _ROWS_OVER_HTTP = 10_000
 _NO_LIMIT = 1 << 62
-_WIDEST = 200
 _TRUNCATED = "cascade-truncated"
 _BUSY_S = 6.0
 """How long a collector that is busy, or being opened again, is asked again."""
@@ -137,13 +137,19 @@ def _print_table(args: argparse.Namespace, answer: Answer) -> None:
 def _put_table(args: argparse.Namespace, names: list[str], rows: list[Any], of: str | None) -> None:
     from collector.sql.table import text_table
 
-    width = _WIDEST if args.output else min(_WIDEST, shutil.get_terminal_size().columns)
-    text = text_table(names, rows, width)
+    text = text_table(names, rows, _width(args))
     if of is not None:
         text += f"({len(rows):,} of {of} rows; --limit N shows more)\n"
     elif not rows:
         text += "(no rows)\n"
     _put(args, text.encode("utf-8", "replace"))
+
+
+def _width(args: argparse.Namespace) -> int | None:
+    """Of the terminal, or as COLUMNS says; None for a file or a pipe: who reads that can scroll."""
+    if args.output or not (sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()):
+        return None
+    return shutil.get_terminal_size().columns
 
 
 def _encoded(answer: Answer, form: str, limit: int) -> bytes:

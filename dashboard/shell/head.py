@@ -6,6 +6,7 @@ from collector.storage._interface import RunSummary
 from dashboard.shell.context import Shell
 from dashboard.shell.nodes import Node, node
 from dashboard.shell.paths import Place, address
+from dashboard.shell.words import ended
 
 _OF_A_RUN = (("run", "Timeline"), ("waits", "Waits"), ("violations", "Violations"), ("sql", "SQL"))
 _OF_ALL = (("runs", "Runs"), ("sql", "SQL"), ("health", "Health"))
@@ -50,7 +51,8 @@ def _state_badge(run: RunSummary) -> Node:
     """Whether rows may still come."""
     if run.state == "live":
         return node("span", "live", class_="cs-badge cs-live", title="rows may still come")
-    text, kind = ("ended", "none") if run.clean_end else ("ended, not cleanly", "warn")
+    text = ended(run.clean_end, run.ended_ns)
+    kind = "none" if run.clean_end is not None and run.ended_ns is not None else "warn"
     return node("span", text, class_=f"cs-badge cs-{kind}")
 
 

@@ -38,6 +38,15 @@ def ago(wall_ns: int) -> str:
     return f"{duration(max(0.0, (time.time_ns() - wall_ns) / 1e9))} ago"
 
 
+def ended(clean_end: bool | None, ended_ns: int | None) -> str:
+    """How a run ended that is not live; as trace.json tells it."""
+    if ended_ns is None:
+        return "still running or cut off"
+    if clean_end is False:
+        return "stopped early"
+    return "ended" if clean_end else "ended, not cleanly"
+
+
 def size(num_bytes: int) -> str:
     """Bytes in the unit that fits."""
     for unit, many in _UNITS:

@@ -9,6 +9,7 @@ from typing import Any
 
 from dashboard.story.causes import cause_words
 from dashboard.story.facts import Facts
+from dashboard.story.fault_words import death_words
 from dashboard.story.losses import LOST, lost_words, stopped_actors
 from dashboard.story.model import Debt, Walk
 from dashboard.story.names import GroupNames
@@ -29,6 +30,7 @@ class Excursion:
         fault_ns: when the fault was seen that led to it; the first walk's time when that is unknown.
         end_ns: when the group was back, else the end of what is known.
         died: ranks that the view lost meanwhile because they died (or their host did).
+        how: what those died of, as far as it is told: ``SIGKILL``, ``exit code 1``.
         stopped: ranks that it lost because they were stopped.
         last_loss_ns: when the last of them was seen to be lost; the fault's time where none was.
         subject: the rank that the fault is about, where it is about one.
@@ -41,6 +43,7 @@ class Excursion:
     end_ns: int
     is_back: bool
     died: list[int] = field(default_factory=list)
+    how: list[str] = field(default_factory=list)
     stopped: list[int] = field(default_factory=list)
     debts: list[Debt] = field(default_factory=list)
     subject: int | None = None
@@ -95,7 +98,8 @@ class Excursion:
         path = [self.walks[0].from_regime or "STRONG", *(w.to_regime or "?" for w in down)]
         route = " to ".join(name for name, _ in groupby(path))
         whom = "the others" if lost else "the ranks"
-        said = f"{self.cause} {self.when}{known}: {whom} went from {route}"
+        cause = lost_words(self.died, self.stopped, self.how) or self.cause
+        said = f"{cause} {self.when}{known}: {whom} went from {route}"
         parts = [said, *self._debt_words()]
         if self.held:
             parts.append("waited until nobody had come or gone for a while (NODE_CHURN_HIGH)")
@@ -171,10 +175,21 @@ def excursions_of(
         )
         one.died = sorted({rank for rank, _ in gone - stopped})
         one.stopped = sorted({rank for rank, _ in gone & stopped})
+        one.how = _how(within, gone - stopped)
         one.debts = [
             d for d in debts if d.group == one.group and one.fault_ns <= d.opened_ns <= one.end_ns
         ]
     return found
+
+
+def _how(within: Sequence[tuple[int, dict[str, Any]]], died: set[tuple[int, int]]) -> list[str]:
+    """What the dead died of, each once, in time."""
+    told = (
+        death_words(row["value"])
+        for _, row in within
+        if row["signal"] == "dead" and (row["rank"], row["incarnation"]) in died
+    )
+    return [how for how in dict.fromkeys(told) if how]
 
 
 def _losses(facts: Facts) -> list[dict[str, Any]]:

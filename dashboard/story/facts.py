@@ -26,7 +26,7 @@ class Facts:
     """What is known of a run.
 
     Attributes:
-        state: waiting, live, ended, unclean.
+        state: waiting, live, ended, stopped, unclean.
         t0_ns: wall clock that the story counts from.
         t1_ns: wall clock of the last row.
         now_ns: wall clock of this moment.
@@ -56,6 +56,11 @@ class Facts:
     provisional: WaitsPart | None
     generation: int
     is_fresh: bool
+
+    @property
+    def is_stopped_early(self) -> bool:
+        """Somebody ended the job before its scripts did (Ctrl-C, SIGTERM), and its end was told."""
+        return self.state == "stopped"
 
     @property
     def report(self) -> Report | None:
@@ -97,6 +102,8 @@ class FactsKeeper:
         """The run's state; see model.RunPart."""
         meta = self._source.meta()
         if meta.ended_ns is not None:
+            if meta.clean_end is False:
+                return "stopped"
             return "ended" if meta.clean_end is True else "unclean"
         if self._source.is_open():
             return "live" if num_rows else "waiting"

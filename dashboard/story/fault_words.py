@@ -20,7 +20,8 @@ def fault_words(row: Mapping[str, Any], whom: str) -> str:
     """
     fault, value = plain(row["fault"]), row["value"]
     if row["signal"] == "dead":
-        return f"{whom} died{_how(value)}: {fault}"
+        how = death_words(value)
+        return f"{whom} died ({how}): {fault}" if how else f"{whom} died: {fault}"
     if row["signal"] == "unreachable" and value is not None:
         return f"{whom} was not reached for {value:g} s: {fault}"
     if row["signal"] == "calm_rounds" and value is not None:
@@ -43,11 +44,11 @@ def signal_words(row: Mapping[str, Any]) -> str:
     return f"{_VERBS.get(name, words)} {value:.3g}{unit}"
 
 
-def _how(status: float | None) -> str:
-    """An exit status; one below nought is a signal's number."""
+def death_words(status: float | None) -> str:
+    """``SIGKILL`` or ``exit code 1``: an exit status, where one below nought is a signal's number."""
     if status is None:
         return ""
     try:
-        return f" ({signal.Signals(-round(status)).name})"
+        return signal.Signals(-round(status)).name
     except (ValueError, OverflowError):  # a number that a trace may hold and no process ends with
-        return f" (exit status {status:g})"
+        return f"exit code {status:g}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from dashboard.story.actor_names import ActorNames
 from dashboard.story.actors import Cast
 from dashboard.story.excursions import Excursion
@@ -13,6 +15,7 @@ from dashboard.story.marks import gap_words
 from dashboard.story.model import Gap, Incident, Silence, ViolationPart, WaitsPart
 from dashboard.story.returns import returns_of
 from dashboard.story.silence import quiet_ns
+from dashboard.story.stuck import stuck_of
 from dashboard.story.words import count, duration, moment, plain, seconds, sentence, stopped, who
 
 MAX_INCIDENTS = 200
@@ -50,6 +53,7 @@ def incidents_of(seen: Seen) -> list[Incident]:
     """At most MAX_INCIDENTS, worst first."""
     found = [
         *_violations(seen),
+        *_stuck(seen),
         *_hang(seen),
         *_losses(seen),
         *(_excursion(seen, e) for e in seen.excursions),
@@ -126,6 +130,19 @@ def _many(seen: Seen, code: str, those: list[ViolationPart]) -> Incident:
     )
 
 
+def _stuck(seen: Seen) -> list[Incident]:
+    stuck = stuck_of(seen.facts)
+    if stuck is None:
+        return []
+    by = stuck.by[0]
+    return [
+        _incident(
+            seen, "hang", f"held:{by}", "error", stuck.at_ns, stuck.end_ns, stuck.title(),
+            stuck.words(), f"rank:{by}",
+        )
+    ]  # fmt: skip
+
+
 def _hang(seen: Seen) -> list[Incident]:
     quiet = quiet_ns(seen.facts)
     if quiet < HANG_NS:
@@ -143,13 +160,14 @@ def _losses(seen: Seen) -> list[Incident]:
     found, last = [], seen.last_ns
     facts, missing = seen.facts, seen.cast.missing
     told = facts.meta.mode != "imported" or facts.meta.clean_end is False
-    if facts.state == "unclean" and facts.num_rows and told:
+    if facts.state in ("stopped", "unclean") and facts.num_rows and told:
         still = [a.rank for a in seen.cast.actors if a.kind != "agent" and a.end is None]
         of = f"; {who(still)} had not left" if still else ""
-        said = f"The run was not closed cleanly: its last row is at {moment(last)}{of}."
-        found.append(
-            _incident(seen, "loss", "end", "error", last, last, "The end is missing", said, None)
-        )
+        how, level, title = "is still running, or was cut off", "error", "The end is missing"
+        if facts.is_stopped_early:
+            how, level, title = "was stopped before its scripts had ended", "info", "Stopped early"
+        said = f"The run {how}: its last row is at {moment(last)}{of}."
+        found.append(_incident(seen, "loss", "end", level, last, last, title, said, None))
     if missing and facts.state not in ("live", "waiting"):
         said = f"{sentence(who(missing))[:-1]} left no row, so what they did is not known."
         if len(missing) == 1:
@@ -179,7 +197,11 @@ def _excursion(seen: Seen, one: Excursion) -> Incident:
 def _silences(seen: Seen) -> list[Incident]:
     found = []
     by_rank: dict[int, list[Silence]] = {}
+    stuck = stuck_of(seen.facts)
     for silence in seen.silent:
+        to = seen.last_ns if silence.to_ns is None else silence.to_ns
+        if stuck and silence.rank in (*stuck.by, *stuck.held) and to >= stuck.end_ns:
+            continue  # what holds it up is told, and who is held
         by_rank.setdefault(silence.rank, []).append(silence)
     for rank, those in by_rank.items():
         spans = [(s.from_ns, seen.last_ns if s.to_ns is None else s.to_ns) for s in those]
@@ -219,13 +241,15 @@ def _gaps(seen: Seen) -> list[Incident]:
 
 
 def _returns(seen: Seen) -> list[Incident]:
-    return [
+    """Each at the time when it was back, in a window that shows how long it was away."""
+    found = [
         _incident(
             seen, "return", f"{one.rank}.{one.incarnation}", "info", one.lost_ns, one.back_ns,
             f"Rank {one.rank} came back", one.words(), f"rank:{one.rank}",
         )
         for one in returns_of(seen.facts)
     ]  # fmt: skip
+    return [msgspec.structs.replace(one, at_ns=one.end_ns) for one in found]
 
 
 def _agents(seen: Seen) -> list[Incident]:

@@ -22,6 +22,12 @@ SELECT root_rank AS caused_by, rank AS waited, sum(num)::BIGINT AS num, sum(wait
 FROM by_cause GROUP BY root_rank, rank ORDER BY wait_s DESC, caused_by, waited LIMIT {MAX_PAIRS}
 """  # noqa: S608  # a number of ours
 
+_HELD = f"""
+SELECT rank AS waited, root_rank AS absent, min(step) AS step, sum(wait_ns)::BIGINT AS wait_ns
+FROM waits WHERE is_open AND cause = 'absent rank' AND wait_ns > 0 AND root_rank IS NOT NULL
+GROUP BY ALL ORDER BY wait_ns DESC, waited LIMIT {MAX_PAIRS}
+"""  # noqa: S608  # a number of ours
+
 
 @dataclass(frozen=True)
 class JudgedFacts:
@@ -31,6 +37,7 @@ class JudgedFacts:
         judged_ns: wall clock when it was made.
         upto_ns: wall clock of the last row that it saw; None where that is not known.
         pairs: who made whom wait, with the cause of most of it, largest first, at most MAX_PAIRS.
+        held: who waits (at the end, waited) for a rank that never came, as ``pairs``.
         intervals: the result table regime_intervals; only of a trace that does not grow.
     """
 
@@ -38,6 +45,7 @@ class JudgedFacts:
     judged_ns: int | None
     upto_ns: int | None
     pairs: list[dict[str, Any]]
+    held: list[dict[str, Any]]
     intervals: pa.Table | None
 
 
@@ -54,5 +62,6 @@ def read_judged(source: RunSource, known: JudgedFacts | None) -> JudgedFacts | N
         judged_ns=judged_ns,
         upto_ns=upto,
         pairs=source.query_whole(_PAIRS).to_pylist(),
+        held=source.query_whole(_HELD).to_pylist(),
         intervals=None if source.is_live else source.results("regime_intervals"),
     )

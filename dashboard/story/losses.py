@@ -20,10 +20,11 @@ def stopped_actors(facts: Facts) -> set[Key]:
     }
 
 
-def lost_words(died: Sequence[int], stopped: Sequence[int]) -> str:
-    """``ranks 1, 2 died and rank 3 was stopped``; empty when nobody was lost."""
+def lost_words(died: Sequence[int], stopped: Sequence[int], how: Sequence[str] = ()) -> str:
+    """``ranks 1, 2 died (SIGKILL) and rank 3 was stopped``; empty when nobody was lost."""
+    known = f" ({', '.join(how)})" if how else ""
     return _joined(
-        f"{who(died)} died" if died else "",
+        f"{who(died)} died{known}" if died else "",
         f"{who(stopped)} {_were(stopped)} stopped" if stopped else "",
     )
 

@@ -14,7 +14,11 @@ REGIME_CODES = {"STRONG": 0, "CAUSAL": 1, "EVENTUAL": 2}
 
 
 class RunPart(msgspec.Struct, kw_only=True):
-    """What the run is. ``state``: waiting (no row yet), live, ended, unclean (its end is missing)."""
+    """What the run is.
+
+    ``state``: waiting (no row yet), live, ended, stopped (early, by somebody), unclean (its end is
+    missing: it still runs elsewhere, or was cut off).
+    """
 
     run_id: str
     name: str

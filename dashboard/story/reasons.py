@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from cascade_runtime.vocabulary.report import CheckResult, Report
 from dashboard.story.words import count, count_word, plain, sentence
 
@@ -24,15 +26,22 @@ def lost_for_good(report: Report) -> list[CheckResult]:
     """The unknown checks that no row which may still come answers.
 
     A recorder said what it dropped, or a table was not recorded. What is only not there yet (a rank
-    without a row, a hole between rows, something open) may come.
+    without a row, a hole between rows, the rows after the last one of a run that goes on, something
+    open) may come.
     """
-    dropped = {code for gap in report.gaps if gap.get("recorded") for code in gap.get("checks", ())}
+    dropped = {code for gap in report.gaps if _is_for_good(gap) for code in gap.get("checks", ())}
     return [
         check
         for check in report.checks
         if check.verdict == "unknown"
         and (check.code in dropped or any(part in (check.reason or "") for part in _NEVER_COMES))
     ]
+
+
+def _is_for_good(gap: dict[str, Any]) -> bool:
+    """A live analysis writes a gap behind each actor's last row, for the rows that are to come."""
+    is_to_come = gap.get("reason") == "not_supplied" and gap.get("last_seq") is None
+    return bool(gap.get("recorded")) and not is_to_come
 
 
 def pending(report: Report) -> list[CheckResult]:

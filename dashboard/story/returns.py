@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dashboard.story.facts import Facts
 from dashboard.story.losses import LOST
-from dashboard.story.words import duration, sentence, who
+from dashboard.story.words import duration, moment, sentence, who
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,13 @@ class Return:
 
     def words(self) -> str:
         """The sentence of it."""
-        at = "" if self.epoch is None else f" at epoch {self.epoch}"
+        epoch = "" if self.epoch is None else f" (epoch {self.epoch})"
         away = duration(self.back_ns - self.lost_ns)
         name = f"{self.rank}.{self.incarnation}"
-        return sentence(f"rank {self.rank} came back as {name}{at}, {away} after it was lost")
+        return sentence(
+            f"rank {self.rank} came back as {name} at {moment(self.back_ns)}{epoch}, {away} after it "
+            f"was lost at {moment(self.lost_ns)}"
+        )
 
 
 def returns_of(facts: Facts) -> list[Return]:

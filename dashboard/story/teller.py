@@ -111,6 +111,7 @@ class Teller:
         self._told: Told | None = None
         self._told_s = self._not_before_s = self._again_s = 0.0
         self._first: threading.Thread | None = None
+        self._beginning = threading.Lock()
         self._began_s = 0.0
         self._failed = False
         self._rate: tuple[float, int] | None = None
@@ -194,10 +195,12 @@ class Teller:
 
     def begin(self) -> None:
         """Tell the first story in a thread, so that nobody waits for it without knowing why."""
-        if self._told is None and (self._first is None or not self._first.is_alive()):
-            self._began_s = self._mono_s()
-            self._first = threading.Thread(target=self._try, name="cascade-story", daemon=True)
-            self._first.start()
+        with self._beginning:  # one thread, and whoever comes second finds it started
+            if self._told is None and (self._first is None or not self._first.is_alive()):
+                self._began_s = self._mono_s()
+                first = threading.Thread(target=self._try, name="cascade-story", daemon=True)
+                first.start()
+                self._first = first
 
     def _try(self) -> None:
         try:

@@ -25,6 +25,8 @@ SMALL_BYTES = 16 << 20
 SMALL_ROWS = 100_000
 """A table whose files are smaller is kept in memory: asking it then takes no time."""
 
+INTERRUPT_EVERY_S = 0.02
+
 MAX_MEMORY = "2GB"
 """Of the database; beyond it goes to temporary files."""
 
@@ -54,6 +56,9 @@ class TraceTables:
         self._inside = Inside(folder.path)
         self._results: Mapping[str, pa.Table] = {}
         self._changing = threading.Lock()
+        self._asked: set[duckdb.DuckDBPyConnection] = set()
+        self._is_closed = False
+        self._is_answered = threading.Condition(self._changing)
         self._ready: set[str] = set()
         threads = str(min(4, os.cpu_count() or 1))
         self._db = duckdb.connect(
@@ -71,16 +76,19 @@ class TraceTables:
         """The answer to one statement.
 
         Raises:
-            BadUsage: the statement fails.
+            BadUsage: the statement fails, or the trace was closed before its answer was there.
             BadTrace: a file that it needs cannot be read.
         """
         names = _named(sql)
         with self._changing:
+            if self._is_closed:
+                raise BadUsage("the trace is closed", where=str(self._folder.path))
             for name in sorted(names - self._ready):
                 if name in TABLES:
                     self._make(name)
                     self._ready.add(name)
             cursor = self._db.cursor()
+            self._asked.add(cursor)
         try:
             return cursor.sql(sql).to_arrow_table()
         except duckdb.IOException as error:
@@ -90,7 +98,10 @@ class TraceTables:
         except (duckdb.Error, AttributeError) as error:
             raise BadUsage(f"the statement fails: {_line(error)}", where="sql") from error
         finally:
-            cursor.close()
+            with self._changing:
+                cursor.close()
+                self._asked.discard(cursor)
+                self._is_answered.notify_all()
 
     def other_runs(self) -> set[str]:
         """Whose rows the files of events hold besides.
@@ -109,6 +120,8 @@ class TraceTables:
     def set_results(self, results: Mapping[str, pa.Table]) -> None:
         """Result tables that were made in memory; they stand in place of the folder's."""
         with self._changing:
+            if self._is_closed:
+                return
             self._results = results
             for name in RESULT_TABLES:
                 self._forget(name)
@@ -118,8 +131,13 @@ class TraceTables:
         self.set_results({})
 
     def close(self) -> None:
-        """Close the database, once a table that is being made is there."""
+        """End what is being asked in other threads, and close the database; more than once is fine."""
         with self._changing:
+            self._is_closed = True
+            while self._asked:  # one that is about to begin does not hear it yet
+                for cursor in self._asked:
+                    cursor.interrupt()
+                self._is_answered.wait(INTERRUPT_EVERY_S)
             self._db.close()
 
     def _forget(self, name: str) -> None:

@@ -12,6 +12,7 @@ from dashboard.story.losses import lost_count, lost_words
 from dashboard.story.model import Check, Regimes, VerdictPart
 from dashboard.story.reasons import but_so_far, detail_of, pending, reasons_of
 from dashboard.story.returns import back_words, returns_of
+from dashboard.story.stuck import stuck_of
 from dashboard.story.violations import counts, in_order
 from dashboard.story.words import (
     count,
@@ -28,7 +29,6 @@ MAX_DETAIL = 12
 MAX_CAUSES = 4
 """Where STRONG was left for more reasons than these, only who was lost is told."""
 
-_CUT = "The run's end is missing: it was not closed cleanly."
 _NAMES = ("STRONG", "CAUSAL", "EVENTUAL")
 
 
@@ -42,6 +42,8 @@ def verdict_of(
     said = _said(state, facts, cast, regimes, excursions)
     if facts.state == "live" and state in ("violated", "ok", "unknown"):
         said = f"{_running(facts, cast, regimes)} {said}"
+    elif facts.state != "live" and (stuck := stuck_of(facts)) is not None:
+        said = f"{stuck.words()} {said}"
     return VerdictPart(
         state=state,
         sentence=said,
@@ -109,9 +111,20 @@ def _judging(facts: Facts, cast: Cast, regimes: Regimes, excursions: Sequence[Ex
     return f"Being judged; no promise broken{at}{but}. {_tale(facts, excursions, ends)}".strip()
 
 
+def _cut(facts: Facts) -> str:
+    """Why the run has no clean end."""
+    if facts.is_stopped_early:
+        return "The run was stopped before its scripts had ended."
+    return "The run's end is missing: it is still running, or was cut off."
+
+
 def _ok(facts: Facts, cast: Cast, regimes: Regimes, excursions: Sequence[Excursion]) -> str:
     tale = _tale(facts, excursions, _end_words(facts)) or _calm(facts, cast, regimes)
-    cut = _CUT if facts.state == "unclean" and facts.meta.mode != "imported" else ""
+    cut = (
+        _cut(facts)
+        if facts.state in ("stopped", "unclean") and facts.meta.mode != "imported"
+        else ""
+    )
     return " ".join(part for part in ("No promise was broken.", tale, cut) if part)
 
 
@@ -211,6 +224,8 @@ def _calm(facts: Facts, cast: Cast, regimes: Regimes) -> str:
 
 
 def _running(facts: Facts, cast: Cast, regimes: Regimes) -> str:
+    if (stuck := stuck_of(facts)) is not None:
+        return stuck.words()
     here = {a.rank for a in cast.actors if a.kind != "agent" and a.end is None}
     expected = len(set(cast.ranks) | set(cast.missing))
     said = [f"{len(here):,} of {expected:,} ranks"]
@@ -231,8 +246,8 @@ def _running(facts: Facts, cast: Cast, regimes: Regimes) -> str:
 
 def _detail(facts: Facts, cast: Cast, report: Report | None) -> list[str]:
     found = []
-    if facts.state == "unclean" and facts.num_rows and facts.meta.mode != "imported":
-        found.append(_CUT)
+    if facts.state in ("stopped", "unclean") and facts.num_rows and facts.meta.mode != "imported":
+        found.append(_cut(facts))
     if cast.missing:
         found.append(f"No rows came from {who(cast.missing)}.")
     if report is not None:

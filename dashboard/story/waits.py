@@ -17,7 +17,7 @@ def waits_of(facts: Facts, cast: Cast) -> WaitsPart | None:
     waits = facts.judged.report.waits
     if not waits.by_rank and not waits.refused:
         return None
-    chronic = waits.chronic_straggler
+    chronic = waits.chronic_straggler if waits.main_cause() is not None else None
     return WaitsPart(
         source="judged",
         kind=waits.kind,
@@ -47,9 +47,10 @@ def _sentence(waits: WaitSummary, cast: Cast) -> str:
     )
     if waits.exposed_rank_s is not None:
         said += f" For {seconds(waits.exposed_rank_s)} of it the device was idle."
-    top = max(waits.by_rank, key=lambda r: (r.caused_s, -r.rank))
-    if top.caused_s <= 0:
-        return said
+    top = waits.main_cause()
+    if top is None:
+        even = any(r.caused_s > 0 for r in waits.by_rank)
+        return f"{said} The blame is about even: nobody in particular." if even else said
     # Of those that did not come back.
     last = max((a.incarnation for a in cast.actors if a.rank == top.rank), default=0)
     lost = cast.left.get((top.rank, last))

@@ -78,6 +78,15 @@ def test_silence_without_an_end():
     assert not hosts.is_gone(1, MINE, 3.1 + SUSPECT_S)
 
 
+def test_a_host_that_is_away_when_its_peer_starts_again_is_not_waited_for_for_ever():
+    hosts = HostWatch()  # the life before this one knew it
+    hosts.down(1, 5.0)
+    assert not hosts.is_gone(1, MINE, 5.0 + SUSPECT_S)
+    assert hosts.is_gone(1, MINE, 5.1 + SUSPECT_S)
+    hosts.up(1, 20.0)
+    assert not hosts.is_gone(1, MINE, 20.0)
+
+
 def test_nothing_is_known_of_a_host_that_never_came():
     assert not HostWatch().is_gone(1, MINE, 1e9)
 

@@ -112,6 +112,14 @@ def test_late_members_are_drained_while_nobody_died():
     assert plan(view(0, 1, 2), {0: at(6), 1: at(5), 2: at(6)}) == Drains(6, actors(1))
 
 
+def test_whose_collective_failed_is_not_waited_for_but_rolled_forward():
+    # It would answer the same for ever: what it waits for never completes there.
+    facts = {0: at(6), 1: at(5, broken=True), 2: at(6)}
+    found = plan(view(0, 1, 2), facts).view
+    assert (found.cut_step, found.source, found.behind) == (6, Actor(0), actors(1))
+    assert found.members == actors(0, 1, 2)
+
+
 def test_nobody_drains_a_step_that_an_earlier_epoch_left_to_roll_forward():
     # The roll-forward of this epoch was cut short: its group will never finish the step.
     current = view(0, 1, 2, regime=C, epoch=3, cut_step=6, source=Actor(0), behind=actors(1))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from cascade_runtime.agent import reconcile
 from cascade_runtime.agent.protocol import DebtInfo, DebtNote, Reconciled, Round
 from cascade_runtime.agent.reconcile import Reconciler, owed_by
 from cascade_runtime.vocabulary.identity import Actor, Dot
@@ -139,3 +141,21 @@ def test_only_a_member_of_the_fall_s_view_opens():
     assert Reconciler().unopened([FALL, LOST, came])[0] == Actor(1)
     nobody = view(epoch=3, regime=E, members=[Actor(0, 1)])
     assert Reconciler().unopened([FALL, LOST, nobody]) is None
+
+
+def test_views_whose_debts_were_told_are_looked_at_once(monkeypatch):
+    """The leading agent asks fifty times a second, in jobs of any number of walks."""
+    looked_at = []
+    monkeypatch.setattr(reconcile, "owed_by", lambda v: looked_at.append(v.epoch) or owed_by(v))
+    reconciler = Reconciler()
+    log = [FALL, *(view(0, 1, 2, epoch=n) for n in range(2, 300))]
+    assert reconciler.unopened(log) is None
+    reconciler.on_debt(DebtNote(Actor(0), opened=owed_by(FALL)))
+    assert reconciler.unopened(log) is None
+    looked_at.clear()
+    log.append(msgspec.structs.replace(LOST, epoch=300))
+    assert reconciler.unopened(log) is None  # its opener lives
+    assert looked_at == [300]
+    log.append(view(2, epoch=301, regime=E))
+    assert reconciler.unopened(log)[0] == Actor(2)
+    assert looked_at == [300, 300]

@@ -289,3 +289,14 @@ def test_agents_and_other_incarnations_are_counted_apart():
     meet(s, {1: 10}, comm="c1")
     waits, _ = waits_of(s)
     assert next(r for r in waits.by_rank if r.rank == 1).caused_s == pytest.approx(0.02, rel=0.01)
+
+
+def test_a_host_agent_lives_no_ranks_time():
+    s = quick(ranks=2, agents=1)
+    s.agents[0].health("alive")
+    for _ in range(5):
+        meet(s, {1: 30})
+    without = waits_of(s)[0].share_pct
+    s.now += 60_000 * MS
+    s.agents[0].health("alive")
+    assert waits_of(s)[0].share_pct == without > 0

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,13 +27,13 @@ class Foreground:
 
     def __init__(self, home: Path, *words: object) -> None:
         self.home = home
-        (home / "tmp").mkdir()
+        self.tmp = tempfile.mkdtemp()  # not in home: a socket's path ends at 107 bytes
         self.out, self.err = home / "stdout", home / "stderr"
         with self.out.open("wb") as out, self.err.open("wb") as err:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", MAIN, *map(str, words)],
                 # What it starts has this folder in its command line: run folders are made in it.
-                env=os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(home / "tmp")},
+                env=os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": self.tmp},
                 cwd=home,
                 stdout=out,
                 stderr=err,
@@ -66,7 +67,8 @@ class Foreground:
         for entry in Path("/proc").iterdir():
             with contextlib.suppress(OSError):
                 words = (entry / "cmdline").read_bytes().decode(errors="replace")
-                if entry.name.isdigit() and str(self.home) in words:
+                ours = str(self.home) in words or self.tmp in words
+                if entry.name.isdigit() and ours:
                     found.append((int(entry.name), words.replace("\0", " ")))
         return found
 
@@ -110,14 +112,15 @@ def lines_of_ours(text: str) -> list[str]:
 @pytest.mark.chaos
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("mode", [[], ["--observe"], ["--virtual-hosts", "2"]], ids=" ".join)
-def test_ctrl_c_leaves_the_trace_so_far_and_one_line(tmp_path: Path, mode: list[str]) -> None:
+def test_ctrl_c_leaves_the_trace_so_far_and_says_where(tmp_path: Path, mode: list[str]) -> None:
     with foreground(tmp_path, *job(tmp_path, "except", *mode)) as command:
         command.wait_for(began(tmp_path))
         command.ctrl_c()
         assert command.ended() == 130
     assert "Traceback" not in command.said()
     assert [path.name for path in sorted(tmp_path.glob("saved-*"))] == ["saved-0", "saved-1"]
-    starts, stopped = lines_of_ours(command.said())
+    starts, stopping, stopped = lines_of_ours(command.said())
+    assert stopping == "cascade: stopping ..."
     trace = tmp_path / "trace"
     assert starts.startswith("cascade: starting 2 ranks")
     assert f"the trace so far is in {trace}: cascade replay {trace}" in stopped

@@ -536,3 +536,11 @@ def test_a_run_id_that_cannot_be_in_a_path_is_said_before_anything_is_sent(tmp_p
 def test_a_trace_that_is_none(capsys):
     assert main(["push", "no-such-trace", "http://127.0.0.1:1"]) == 2
     assert "samples:" in capsys.readouterr().err
+
+
+def test_what_was_there_already_is_told_as_that(app, trace, capsys):
+    with live(app) as running:
+        assert main(["push", str(trace), running.url]) == 0
+        assert f"run {RUN}: 803 of 803 rows stored, 0 were there already" in capsys.readouterr().out
+        assert main(["push", str(trace), running.url]) == 0
+        assert f"run {RUN}: 0 of 803 rows stored, 803 were there already" in capsys.readouterr().out

@@ -423,3 +423,13 @@ def test_a_file_gets_the_format_that_its_name_asks_for_and_all_rows(tmp_path, na
     assert file.read_bytes().startswith(begins)
     if name.endswith((".csv", ".txt")):
         assert len(file.read_text().splitlines()) > 800
+
+
+def test_into_a_pipe_nothing_is_cut(ask, monkeypatch):
+    question = "SELECT kind, sentence, sentence AS again FROM incidents"
+    assert "…" in ask("kill-one", question).out  # COLUMNS holds
+    monkeypatch.delenv("COLUMNS")
+    told = ask("kill-one", question).out
+    assert "…" not in told
+    (line,) = (line for line in told.splitlines() if "CAUSAL to STRONG" in line)
+    assert line.count("clocks and digests equal") == 2

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cascade_runtime import detectors
+from cascade_runtime.agent.watch import SIGNALS
 from cascade_runtime.detectors._base import Spec
 from cascade_runtime.vocabulary.fault import RECOVERIES
 from cascade_runtime.vocabulary.identity import Actor
@@ -65,3 +66,14 @@ def test_it_takes_some_signal_and_its_page_tells_of_it(name):
     assert f"| `{name}` |" in page
     assert f"**`{name}`.**" in page
     assert all(f"{fault}" in page for fault in spec.faults)
+
+
+@each
+def test_a_signal_that_no_job_feeds_is_named_as_such(name):
+    """A detector that is never told of a thing must not be taken for one that watches it."""
+    detector = FOUND[name].under(load_policy())
+    taken = {member for member in dir(detector) if member.startswith("feed_")}
+    page = (Path(__file__).parents[2] / "docs" / "detectors.md").read_text()
+    start = page.index("## What nothing feeds yet")
+    unfed = page[start : page.index("\n## ", start + 1)]
+    assert {signal for signal in taken if f"`{signal}`" in unfed} == taken - set(SIGNALS)

@@ -115,6 +115,24 @@ class Adds(Skips):
             optimizer.step()
 
 
+class Scaled(Loop):
+    """A loss scaler whose scale has grown when the rank comes back; a power of two changes no digit."""
+
+    def __init__(self) -> None:
+        self.scaler = torch.amp.GradScaler("cpu", init_scale=16.0, growth_interval=5)
+
+    def backward(self, net: nn.Module, rank: int, step: int) -> None:
+        loss = self.loss(net, rank, step)
+        (self.scaler.scale(loss) if isinstance(net, DistributedDataParallel) else loss).backward()
+
+    def finish(self, optimizer: torch.optim.Optimizer, step: int) -> None:
+        if not dist.is_initialized():
+            optimizer.step()
+            return
+        self.scaler.step(optimizer)
+        self.scaler.update()
+
+
 class Frozen(Loop):
     """A layer is frozen long before the rank comes back."""
 
@@ -134,7 +152,8 @@ class Another(Loop):
 
 
 LOOPS: dict[str, type[Loop]] = {
-    kind.__name__: kind for kind in (Loop, Unused, Views, NoSync, Skips, Adds, Frozen, Another)
+    kind.__name__: kind
+    for kind in (Loop, Unused, Views, NoSync, Skips, Adds, Scaled, Frozen, Another)
 }
 
 

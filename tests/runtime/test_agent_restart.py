@@ -13,6 +13,10 @@ from cascade_runtime.agent.launcher import Launcher, make_config, read_memory
 from cascade_runtime.progress import read_progress
 from cascade_runtime.vocabulary.identity import Actor
 from tests.runtime.jobs import FinishedJob
+from tests.runtime.policies import policy_with
+
+LATER = {("walk", "stable_rounds"): 60}
+"""Steps up to the climb: the agent is killed well before, on a busy machine too."""
 
 SCRIPT = """
 import os, time
@@ -55,8 +59,9 @@ def test_a_job_in_causal_climbs_although_its_leader_was_started_again(
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     config = make_config(
-        [str(script)], num_ranks=4, num_hosts=hosts, trace_dir=tmp_path / "trace", zygote=zygote
-    )
+        [str(script)], num_ranks=4, num_hosts=hosts, trace_dir=tmp_path / "trace", zygote=zygote,
+        policy=str(policy_with(LATER, tmp_path / "policy.toml")),
+    )  # fmt: skip
     launcher = Launcher(config)
     over = threading.Event()
     struck: list[str] = []
@@ -72,7 +77,7 @@ def test_a_job_in_causal_climbs_although_its_leader_was_started_again(
                 break
         while not over.wait(0.001) and len(read_memory(config, 0).views) < 2:
             continue
-        # In CAUSAL all have told their digests with the first step, and climb after the fifth.
+        # In CAUSAL all have told their digests with the first step, and climb steps later.
         first = decided(1)
         while not over.wait(0.001):
             first = first if first >= 0 else decided(1)

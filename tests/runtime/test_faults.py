@@ -16,7 +16,7 @@ from tests.runtime.faults import Faults, Running, Strike
 from tests.runtime.jobs import FinishedJob, JobRunner
 from tests.runtime.random_faults import MORE_STEPS, draw, play
 
-STEPS = 36
+STEPS = 46
 AT = 10
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(150)]
 
@@ -156,7 +156,9 @@ def test_what_the_trace_and_a_thawed_rank_say(
     assert "exit code 75" in told
     assert job.outcome.statuses[2] == 75
     assert job.outcome.exit_code == 0
-    health = [r for r in job.rows("health") if r["subject_rank"] == 2 and r["signal"] != "cpu_busy"]
+    # A machine that tests share may have found the rank late before.
+    health = [r for r in job.rows("health") if r["subject_rank"] == 2]
+    health = [r for r in health if r["detector"] in ("frozen", "fence")]
     assert [(r["detector"], r["signal"]) for r in sorted(health, key=lambda r: r["seq"])][:2] == [
         ("frozen", "stopped"),
         ("fence", "fenced"),

@@ -22,7 +22,7 @@ from tests.runtime.faults import Faults, Running, Strike
 from tests.runtime.jobs import FinishedJob, JobRunner, cascade
 from tests.runtime.test_rejoin import AFTER, ends, joins, problems
 
-STEPS = 90
+STEPS = 180
 AT = 10
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(150)]
 
@@ -59,7 +59,7 @@ def test_a_fourth_rank_joins_and_steps_with_the_others(jobs: JobRunner, hosts: i
 
     job = run(jobs, ask, hosts=hosts)
     assert f"rank {new} was started, with WORLD_SIZE {new + 1}" in told[0]
-    assert problems(job) == []
+    assert problems(job, STEPS) == []
     assert job.outcome.finished == [0, 1, 2, new]
     assert len(ends(job, new, 0)) >= AFTER
     (join,) = joins(job)
@@ -73,7 +73,7 @@ def test_two_more_one_after_the_other(jobs: JobRunner) -> None:
             add_rank(job.config, next_new_rank(job.config))
 
     job = run(jobs, ask)
-    assert problems(job) == []
+    assert problems(job, STEPS) == []
     assert job.outcome.finished == [0, 1, 2, 4, 5]
 
 

@@ -112,3 +112,19 @@ def test_a_death_goes_first_and_at_once():
     agent.judge.add(told(SKEW, 1))
     agent.judge.add(Trigger(FaultEvent.GPU_FAIL_STOP, None, [EventRef(9, 0, 7)], "dead"))
     assert agent.wants(NOW) == WALK
+
+
+def test_a_climb_after_a_fault_that_went_on_says_after_which():
+    agent = Agent(C).report("a", "a")
+    agent.judge.stands([told(FaultEvent.NODE_CHURN_HIGH, 1)])
+    agent.judge.stands([])
+    agent.rounds(CALM)
+    assert agent.wants() == (True, None, None)
+    (climb,) = agent.judge.triggers
+    assert climb.reason == f"{CALM} steps after NODE_CHURN_HIGH, clocks and digests equal"
+    agent.install(agent.view)
+    agent.judge.triggers.clear()
+    agent.report("a", "a").rounds(CALM)
+    assert agent.wants() == (True, None, None)
+    (climb,) = agent.judge.triggers
+    assert climb.reason == f"{CALM} steps without a fault event, clocks and digests equal"

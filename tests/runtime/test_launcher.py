@@ -27,8 +27,9 @@ from tests.vocabulary.strategies import LAWS
 
 
 @pytest.fixture(autouse=True)
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # run folders go with the test
+def temporary(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Not tmp_path: where that is long, run folders lie elsewhere.
+    monkeypatch.setattr(tempfile, "tempdir", tempfile.mkdtemp())
 
 
 @pytest.fixture

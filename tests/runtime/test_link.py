@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import socket
@@ -25,6 +26,7 @@ from cascade_runtime.agent.protocol import (
     Halt,
     Halted,
     Hello,
+    Lag,
     Put,
     Round,
     Value,
@@ -32,6 +34,7 @@ from cascade_runtime.agent.protocol import (
     unpack_frame,
 )
 from cascade_runtime.rank import link as link_module
+from cascade_runtime.rank.lifeline import Lifelines
 from cascade_runtime.rank.link import AgentLink, AgentLost, wait_readable
 from cascade_runtime.vocabulary.identity import Actor
 
@@ -243,8 +246,9 @@ def test_several_frames_in_one_piece_are_several_messages(link: AgentLink, serve
         LENGTH.pack(3) + b"\xff\xff\xff",
         LENGTH.pack(1) + b"\x01",
         pack_frame(Ballot(1, 1)),
+        LENGTH.pack(60_015) + b"\x92\x82\xa4type\xa4beat\xa1x" + b"\x91" * 60_000 + b"\xc0",
     ],
-    ids=["oversized", "no MessagePack", "no frame", "unknown message"],
+    ids=["oversized", "no MessagePack", "no frame", "unknown message", "nested without end"],
 )
 def test_what_is_no_frame_ends_the_connection_and_not_the_job(
     link: AgentLink, server: Server, junk: bytes
@@ -314,6 +318,23 @@ def test_a_send_that_finds_the_agent_gone_is_no_error(link: AgentLink, server: S
     for _ in range(3):
         link.send(HALTED)
     assert link.fd == -1
+
+
+def test_a_script_that_has_used_up_its_descriptors_trains_on(
+    link: AgentLink, server: Server, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_left(*ignored: Any) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(socket, "socket", none_left)
+        lines = Lifelines([home / "s"], ME)
+        lines.look()
+        link.pump()
+        link.send(Lag(1))
+        assert link.fd < 0
+    connect(link, server)
+    lines.close()
 
 
 def test_what_arrived_before_the_agent_died_is_still_received(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 import subprocess
@@ -100,6 +101,21 @@ def test_a_child_that_ended_before_it_was_watched(config: JobConfig) -> None:
     process = child(config, "raise SystemExit(4)")
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     assert watched(process) == 4
+
+
+def test_a_process_is_watched_as_soon_as_there_is_a_descriptor(
+    config: JobConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, failures = os.pidfd_open, [OSError(errno.EMFILE, "Too many open files")] * 2
+
+    def pidfd_open(pid: int) -> int:
+        if failures:
+            raise failures.pop()
+        return real(pid)
+
+    monkeypatch.setattr(os, "pidfd_open", pidfd_open)
+    assert watched(child(config, "raise SystemExit(3)")) == 3
+    assert failures == []
 
 
 # ---- processes of somebody else -------------------------------------------------------------------

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.chaos, pytest.mark.timeout(150)]
 
 
 @pytest.mark.parametrize("victim", [0, 2])
-@pytest.mark.parametrize("loop", ["Unused", "Views", "NoSync", "Skips", "Adds", "Frozen"])
+@pytest.mark.parametrize("loop", ["Unused", "Views", "NoSync", "Skips", "Adds", "Scaled", "Frozen"])
 def test_it_steps_as_the_others_do(
     jobs: JobRunner, capfd: pytest.CaptureFixture[str], loop: str, victim: int
 ) -> None:

@@ -118,6 +118,25 @@ def test_what_is_frozen_and_gradients_that_are_added_to_come_along() -> None:
         assert mine.grad is None or mine.grad.equal(theirs.grad)
 
 
+def test_a_loss_scaler_goes_on_where_the_others_are() -> None:
+    model, recipe, state = made("sgd")
+    scaler = torch.amp.GradScaler("cpu", init_scale=16.0, growth_interval=3)
+    state._schedulers = lambda: [scaler]
+    for _ in range(4):
+        recipe.optimizer.zero_grad()
+        scaler.scale(model(torch.randn(8, 6)).square().sum()).backward()
+        scaler.step(recipe.optimizer)
+        scaler.update()
+    _, _, taken = made("sgd", seed=1)
+    fresh = torch.amp.GradScaler("cpu", init_scale=16.0, growth_interval=3)
+    with pytest.raises(NotSupported, match="the others"):
+        taken.take(state.tell())
+    taken._schedulers = lambda: [fresh]
+    taken.take(state.tell())
+    assert fresh.state_dict() == scaler.state_dict()
+    assert (fresh.get_scale(), fresh._get_growth_tracker()) == (32.0, 1)
+
+
 def test_what_was_told_does_not_change_with_the_teller() -> None:
     model, recipe, state = made("adamw")
     trained(model, recipe, 2)

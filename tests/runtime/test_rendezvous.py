@@ -95,3 +95,17 @@ def test_old_epochs_are_forgotten_and_keys_that_came_early_are_not(
     for epoch in (2, 3, 4):
         keys.get(A, epoch, "k", current=False)
     assert told.take() == [(A, "k", None), (A, "k", b"3"), (A, "k", b"4")]
+
+
+def test_keys_of_steps_that_are_over_are_forgotten(keys: Rendezvous, told: Told) -> None:
+    """An epoch may last for a million steps, and any of them may be a slow one that keys are told in."""
+    keys.put(3, "store/0", b"group")
+    for step in range(1, 200):
+        for rank in range(4):
+            keys.put(3, f"layout/{step}/{rank}", b"cut")
+        keys.get(A, 3, f"layout/{step}/differ", current=True)
+    assert len(keys._values) == 1 + 2 * 4
+    assert len(keys._waiting) <= 3
+    keys.get(A, 3, "layout/198/0", current=True)  # one step behind
+    keys.get(A, 3, "store/0", current=True)
+    assert [value for _, _, value in told.take()] == [b"cut", b"group"]

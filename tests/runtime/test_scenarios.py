@@ -14,14 +14,13 @@ import pytest
 
 from analyzer import analyze
 from cascade_runtime.agent.launcher import Launcher
-from cascade_runtime.vocabulary.policy import load_policy
 from collector.trace.trace_folder import open_trace
 from dashboard.demo.faults import KillAgent
 from dashboard.demo.injector import Injector
 from dashboard.demo.job import job_of
 from dashboard.demo.scenarios import SCENARIOS, Scenario, moves_of
+from tests.runtime.policies import policy_with
 
-DEFAULT = Path(__file__).parents[2] / "cascade_runtime/vocabulary/policies/default.toml"
 NEVER_MS = 100_000.0
 BUSY_MACHINE = {
     ("link_delay", "min_ms"): NEVER_MS,
@@ -32,22 +31,6 @@ BUSY_MACHINE = {
 
 SOON_QUIET = {("node_churn", "quiet_s"): 2.0}
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(120)]
-
-
-def policy_with(limits: dict[tuple[str, str], float], path: Path) -> Path:
-    """The default policy with other limits."""
-    lines, section, left = [], "", dict(limits)
-    for line in DEFAULT.read_text().splitlines():
-        section = line.strip("[]") if line.startswith("[") else section
-        name = line.partition(" = ")[0]
-        value = left.pop((section, name), None)
-        lines.append(line if value is None else f"{name} = {value}")
-    assert not left
-    path.write_text("\n".join(lines))
-    policy = load_policy(path)
-    for (part, name), value in limits.items():
-        assert getattr(getattr(policy, part), name) == value
-    return path
 
 
 def play(

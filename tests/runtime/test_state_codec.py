@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 import struct
 from collections import Counter, OrderedDict
+from enum import StrEnum
+from http import HTTPStatus
 
 import msgspec
+import numpy as np
 import pytest
 import torch
 
@@ -68,7 +71,10 @@ def test_mappings_of_all_kinds_are_mappings() -> None:
         torch.tensor([True, False]), torch.randn(2, dtype=torch.complex64),
         torch.tensor([float("nan"), -0.0]), torch.nn.Parameter(torch.ones(2)),
     ],
-    ids=str,
+    # Not the values: they are drawn, and all workers must find the same tests.
+    ids=[
+        "scalar", "empty", "transposed", "float64", "bfloat16", "bool", "complex64", "nan", "parameter",
+    ],
 )  # fmt: skip
 def test_tensors_come_back_bit_by_bit(tensor: torch.Tensor) -> None:
     told = through({"t": tensor})["t"]
@@ -78,6 +84,33 @@ def test_tensors_come_back_bit_by_bit(tensor: torch.Tensor) -> None:
     assert told.contiguous().view(torch.uint8).equal(
         tensor.detach().contiguous().view(torch.uint8)
     ) if tensor.ndim else told.equal(tensor)  # fmt: skip
+
+
+class _Text(str):
+    pass
+
+
+class _Word(StrEnum):
+    ONE = "one"
+
+
+class _Bytes(bytes):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (np.float64(0.1), 0.1), (np.complex128(1 + 2j), 1 + 2j), (_Text("x"), "x"),
+        (_Bytes(b"x"), b"x"), (HTTPStatus.OK, 200), (_Word.ONE, "one"), (True, True),
+    ],
+    ids=lambda v: type(v).__name__,
+)  # fmt: skip
+def test_kinds_of_plain_values_go_as_what_they_are_kinds_of(value, told) -> None:
+    """A learning rate that numpy has computed is in the state of many a job."""
+    came = through({"x": value, "in": [value]})
+    assert came == {"x": told, "in": [told]}
+    assert type(came["x"]) is type(told)
 
 
 @pytest.mark.parametrize(
@@ -123,6 +156,7 @@ HOSTILE = {
     "scalar that is a list": message("k", ["d", [[["s", "x"], ["s", []]]]], []),
     "key that is a tensor": message("k", ["d", [[["T", 0], ["s", 1]]]], []),
     "no mapping": message("k", ["l", []], []),
+    "deeper than any decoder": struct.pack("<I", 60_003) + b"\x93\xa1k" + b"\x91" * 60_000,
     "deep": message("k", ["d", [[["s", 0], __import__("functools").reduce(
         lambda inner, _: ["l", [inner]], range(40), ["s", 0])]]], []),
 }  # fmt: skip

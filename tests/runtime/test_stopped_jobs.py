@@ -62,6 +62,7 @@ def test_in_any_phase_of_a_step(
     said = capfd.readouterr().err
     assert "Traceback" not in said
     assert "died" not in said
+    assert said.count("cascade: stopping ...") == 1
     assert {r["signal"] for r in job.rows("health")}.isdisjoint({"dead", "unreachable"})
 
 

@@ -95,5 +95,12 @@ def pack_frame(body: Any, channel_seq: int | None = None) -> bytes:
 
 
 def unpack_frame(payload: bytes) -> Frame:
-    """A frame without its length; ValidationError names what is wrong."""
-    return _decoder.decode(payload)
+    """A frame without its length.
+
+    Raises:
+        msgspec.DecodeError: it is none; the sentence names what is wrong.
+    """
+    try:
+        return _decoder.decode(payload)
+    except RecursionError as error:
+        raise msgspec.DecodeError("nested too deeply") from error

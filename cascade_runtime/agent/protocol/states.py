@@ -95,6 +95,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     frontier: list[Dot] = []
     launched_all: bool = False
     """All buckets of the open step are under way, so waiting may decide it."""
+    broken: bool = False
+    """A collective of the open step failed here, so waiting never decides it."""
     leaving: bool = False
     digest: str | None = None
     """Of all objects at ``decided``, where it was computed."""

@@ -13,11 +13,11 @@ from dashboard.shell.pages._grid import column, grid, link
 from dashboard.shell.pages._page import Content, Page, notice, title
 from dashboard.shell.parties import parties
 from dashboard.shell.paths import Place, address
-from dashboard.shell.words import count, duration, moment
+from dashboard.shell.words import count, duration, ended, moment
 
 _COLUMNS = [
     link("name", "Name", flex=2, minWidth=160),
-    column("state", width=110),
+    column("state", width=130),
     column("verdict", width=130),
     column("mode", width=110),
     column("party", "Took part", width=165, headerTooltip="ranks train; host agents watch them"),
@@ -35,24 +35,25 @@ def _content(shell: Shell, place: Place, query: dict[str, str]) -> Content:
     num_live = sum(run.state == "live" for run in runs)
     said = f"{count(len(runs))} in all, {count(num_live)} live"
     party = parties(shell.store, runs)
-    rows = [_row(run, party[run.run_id]) for run in runs]
+    rows = [_row(run, party[run.run_id], shell.store.meta(run.run_id).created_ns) for run in runs]
     return [
         title("Runs", html.Span(said, className="cs-dim")),
         grid(rows, _COLUMNS, label="runs"),
     ]
 
 
-def _row(run: RunSummary, party: str) -> dict[str, Any]:
+def _row(run: RunSummary, party: str, created_ns: int) -> dict[str, Any]:
+    """One run; it began when its trace says so: what was pushed came later."""
     until = run.ended_ns or (time.time_ns() if run.state == "live" else run.last_seen_ns)
     return {
         "name": {"text": run.name, "href": address("run", run.run_id)},
-        "state": "ended, not cleanly" if run.state != "live" and not run.clean_end else run.state,
+        "state": run.state if run.state == "live" else ended(run.clean_end, run.ended_ns),
         "verdict": _verdict(run),
         "mode": run.mode,
         "party": party,
         "rows": run.num_rows,
-        "started": moment(run.first_seen_ns),
-        "duration": duration(max(0.0, (until - run.first_seen_ns) / 1e9)),
+        "started": moment(created_ns),
+        "duration": duration(max(0.0, (until - created_ns) / 1e9)),
         "run_id": run.run_id,
     }
 

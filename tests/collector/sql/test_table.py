@@ -49,3 +49,15 @@ def test_no_line_is_wider_than_the_terminal(rows, width):
     told = text_table(["one", "two", "three"], rows, width)
     assert all(len(line) <= width for line in told.splitlines() if not line.startswith("("))
     assert len(told.splitlines()) >= 2 + len(rows)
+
+
+def test_texts_give_way_before_numbers():
+    told = text_table(["at_ns", "text"], [[1_785_000_000_123_456_789, "x" * 60]], 40)
+    line = told.splitlines()[2]
+    assert line == f"{1_785_000_000_123_456_789}  {'x' * 18}…"
+    assert len(line) == 40
+
+
+def test_without_a_width_nothing_is_cut():
+    told = text_table(["id", "text", "more"], [[1, "x" * 500, "y" * 300]], None)
+    assert "x" * 500 in told and "y" * 300 in told and "…" not in told

@@ -94,12 +94,19 @@ def test_a_report_file_has_no_sql_links(act, kill_one):
     assert a.page.get_by_role("link", name="show SQL").count() == 0
 
 
-def test_waiting_for_the_first_row_says_how_to_send_one_and_what_will_happen(act, kill_one):
+def test_waiting_for_the_first_row_says_how_to_send_one(act, kill_one):
+    run = {**act(kill_one).view("story")["run"], "state": "waiting"}
+    a = act(kill_one, change={"run": run, "plan": [], "walks": [], "marks": []})
+    text = a.page.get_by_role("region", name="Verdict").inner_text()
+    assert f"cascade run --collector {kill_one.base}" in text
+
+
+def test_waiting_for_a_demo_s_first_row_says_what_will_happen(act, kill_one):
     plan = ["Rank 2 is killed", "The others fall to CAUSAL on GPU_FAIL_STOP", "All ends"]
     run = {**act(kill_one).view("story")["run"], "state": "waiting"}
     a = act(kill_one, change={"run": run, "plan": plan, "walks": [], "marks": []})
     text = a.page.get_by_role("region", name="Verdict").inner_text()
-    assert f"cascade run --collector {kill_one.base}" in text
+    assert "Waiting for the demo's first row" in text
     items = a.page.get_by_role("region", name="What will happen next").locator("li")
     assert ["not yet" in i.inner_text() for i in items.all()] == [True, True, True]
     assert a.page.get_by_role("region", name="Incidents").count() == 0
@@ -118,7 +125,7 @@ def test_banners_name_what_is_missing_and_the_next_act(act, kill_one):
     assert "56 of 64 ranks have rows; missing: {56-63}" in text
     assert "12 events of rank 1 known to be missing (dropped)" in text
     assert "No row from rank 3 for" in text
-    assert "ended without saying so" in text
+    assert "The run's end is missing: it is still running, or was cut off" in text
     a.page.get_by_role("button", name="Go to the first").click()
     assert a.view("t") == 9
 
@@ -142,3 +149,10 @@ def test_a_gone_collector_is_told_and_the_page_stays(act, kill_one):
     assert a.page.locator(".cr-verdict-word").inner_text() == "ok"
     a.set(problem=None)
     assert a.page.get_by_role("alert").count() == 0
+
+
+def test_the_figures_fit_on_one_line_of_a_small_screen(act, kill_one):
+    a = act(kill_one, width=1424)
+    tops = a.page.locator(".cr-fact").evaluate_all("all => all.map((one) => one.offsetTop)")
+    assert len(tops) == 8
+    assert len(set(tops)) == 1

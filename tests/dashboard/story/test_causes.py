@@ -126,3 +126,22 @@ def test_an_agent_that_was_started_again(tmp_path):
     (incident,) = [i for i in story.incidents if i.kind == "agent"]
     assert incident.severity == "info"
     assert incident.sentence.endswith("again after 502 ms; ranks go on without it.")
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [(-9.0, "died (SIGKILL) at"), (1.0, "died (exit code 1) at"), (None, "died at")],
+)
+def test_how_a_rank_died_is_told_as_the_terminal_tells_it(tmp_path, status, said):
+    s = Story(ranks=3, agents=1)
+    a, b, c = s.ranks
+    (agent,) = s.agents
+    a.begin(0)
+    s.wait(1_000)
+    seen = agent.health("dead", c, "GPU_FAIL_STOP")
+    seen |= {"value": status, "unit": "exit status"}
+    s.walk("CAUSAL", "GPU_FAIL_STOP", members=[a, b], departed=[c], evidence=[seen])
+    a.begin(1)
+    story = story_of(trace_of(s, tmp_path / "t"))
+    (one,) = (i for i in story.incidents if i.kind == "excursion")
+    assert one.sentence.startswith(f"Rank 2 {said} 1.0 s (GPU_FAIL_STOP): ")

@@ -6,6 +6,8 @@ import msgspec
 import pytest
 
 from analyzer import analyze
+from cascade_runtime.vocabulary.trace_meta import parse_trace_meta
+from collector.trace.trace_writer import write_meta
 from dashboard.story.teller import Teller as Speaker
 from dashboard.story.trace_source import TraceRun
 from tests.analyzer.runs import kill_one_run
@@ -34,8 +36,23 @@ def test_a_run_that_was_cut_off(tmp_path):
     story = story_of(trace_of(told, tmp_path / "t", clean=False))
     assert story.run.state == "unclean"
     assert any(i.id == "loss:end" for i in story.incidents)
-    assert "The run's end is missing: it was not closed cleanly." in story.verdict.detail
-    assert story.verdict.sentence.endswith("The run's end is missing: it was not closed cleanly.")
+    assert "The run's end is missing: it is still running, or was cut off." in story.verdict.detail
+    assert story.verdict.sentence.endswith(
+        "The run's end is missing: it is still running, or was cut off."
+    )
+
+
+def test_a_run_that_somebody_stopped_has_not_lost_its_end(tmp_path):
+    told = kill_one_run()
+    del told.rows[len(told.rows) // 2 :]
+    path = trace_of(told, tmp_path / "t", clean=False)
+    meta = parse_trace_meta((path / "trace.json").read_bytes(), "trace.json")
+    write_meta(path, msgspec.structs.replace(meta, ended_ns=meta.created_ns, clean_end=False))
+    story = story_of(path)
+    assert story.run.state == "stopped"
+    end = next(i for i in story.incidents if i.id == "loss:end")
+    assert (end.title, end.severity) == ("Stopped early", "info")
+    assert "The run was stopped before its scripts had ended." in story.verdict.detail
 
 
 UNKNOWN = [(code, tell) for code, kind, tell in STORIES if kind == "unknown"][::12]

@@ -19,7 +19,9 @@ LOST = ("departed", 2, 0, "failed", 1, 1_000)
 def test_a_rank_that_came_back():
     (one,) = returns_of(facts(LOST, ("joined", 2, 1, "joined", 5, 3_200_001_000)))
     assert (one.lost_ns, one.back_ns) == (0, 3_200_000_000)
-    assert one.words() == "Rank 2 came back as 2.1 at epoch 5, 3.2 s after it was lost."
+    assert one.words() == (
+        "Rank 2 came back as 2.1 at 3.2 s (epoch 5), 3.2 s after it was lost at 0.0 s."
+    )
 
 
 def test_one_that_did_not_and_one_that_only_finished():

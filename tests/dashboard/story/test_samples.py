@@ -107,7 +107,8 @@ def test_what_is_said(sample):
         "settled 1 debt, wrote off 1 and are back in STRONG."
     )
     assert one.sentence == (
-        f"Rank 2 died at {at} (GPU_FAIL_STOP): the others went from STRONG to CAUSAL, opened 2 debts "
+        f"Rank 2 died (SIGKILL) at {at} (GPU_FAIL_STOP): the others went from STRONG to CAUSAL, "
+        "opened 2 debts "
         f"(1 settled and 1 written off) and were back in STRONG after {span}."
     )
     assert one.sel == "walk:world:1"

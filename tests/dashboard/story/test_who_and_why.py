@@ -52,10 +52,10 @@ def test_who_took_part():
     ("fault", "signal", "value", "unit", "said"),
     [
         ("GPU_FAIL_STOP", "dead", -9.0, "exit status", "rank 2 died (SIGKILL): GPU_FAIL_STOP"),
-        ("GPU_FAIL_STOP", "dead", 3.0, "exit status", "rank 2 died (exit status 3): GPU_FAIL_STOP"),
-        ("GPU_FAIL_STOP", "dead", -999.0, None, "rank 2 died (exit status -999): GPU_FAIL_STOP"),
-        ("GPU_FAIL_STOP", "dead", -1e300, None, "rank 2 died (exit status -1e+300): GPU_FAIL_STOP"),
-        ("GPU_FAIL_STOP", "dead", float("inf"), None, "rank 2 died (exit status inf): GPU_FAIL_STOP"),
+        ("GPU_FAIL_STOP", "dead", 3.0, "exit status", "rank 2 died (exit code 3): GPU_FAIL_STOP"),
+        ("GPU_FAIL_STOP", "dead", -999.0, None, "rank 2 died (exit code -999): GPU_FAIL_STOP"),
+        ("GPU_FAIL_STOP", "dead", -1e300, None, "rank 2 died (exit code -1e+300): GPU_FAIL_STOP"),
+        ("GPU_FAIL_STOP", "dead", float("inf"), None, "rank 2 died (exit code inf): GPU_FAIL_STOP"),
         ("GPU_FAIL_STOP", "dead", None, None, "rank 2 died: GPU_FAIL_STOP"),
         ("GPU_FAIL_STOP", "unreachable", 5.5, "s", "rank 2 was not reached for 5.5 s: GPU_FAIL_STOP"),
         ("STABLE_SYNC", "calm_rounds", 5.0, "steps",
@@ -95,6 +95,19 @@ def test_what_rows_may_still_answer_is_told_from_what_is_lost():
     assert said.startswith(", but 2 checks cannot be answered: ")
     assert named(pending(told)) == "A1 n, R3 n"
     assert but_so_far(report(("L1", "ok", None)), is_live=True) == ""
+
+
+def test_the_end_that_a_live_analysis_puts_behind_each_rank_is_still_to_come():
+    of_live = {"recorded": True, "reason": "not_supplied", "first_seq": 766, "last_seq": None}
+    told = report(
+        ("G3", "unknown", "rank 0 lacks events from 766 on (not supplied)"),
+        gaps=[of_live | {"checks": ["G3"]}],
+    )
+    assert lost_for_good(told) == []
+    assert but_so_far(told, is_live=True) == "; 1 check not judged yet: rows still coming"
+    for really in ({"reason": "dropped"}, {"last_seq": 790}):
+        told.gaps = [of_live | {"checks": ["G3"]} | really]
+        assert [c.code for c in lost_for_good(told)] == ["G3"]
 
 
 def test_a_live_run_does_not_say_that_checks_cannot_be_answered(tmp_path):

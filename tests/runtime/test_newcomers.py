@@ -1,0 +1,181 @@
+"""Who is started again, and when: also after the agent's own death, and where no process can be started."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import signal
+from pathlib import Path
+
+import pytest
+
+from cascade_runtime.agent import newcomers
+from cascade_runtime.agent.rank_process import RankProcess
+from cascade_runtime.vocabulary.identity import Actor
+from tests.agent.facts import view
+from tests.runtime.lone_agent import ME, LoneAgent
+
+BACK = Actor(0, 1)
+
+
+class Starts:
+    """Starts nobody, and remembers who was to be started."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+        self.asked: list[Actor] = []
+
+    def __call__(self, actor: Actor) -> RankProcess | None:
+        self.asked.append(actor)
+        if self.errors:
+            raise self.errors.pop(0)
+        return None
+
+
+async def soon(_: object = None) -> None:
+    """Timers of no delay have gone off."""
+    for _ in range(4):
+        await asyncio.sleep(0)
+
+
+def ended(agent: LoneAgent, actor: Actor = ME, status: int = -signal.SIGKILL) -> None:
+    process = agent.process(actor)
+    process.status = status
+    agent.deaths.on_exit(process)
+
+
+def test_a_rank_that_died_is_started_again(tmp_path: Path) -> None:
+    starts = Starts()
+    agent = LoneAgent(tmp_path, start=starts)
+
+    async def test(path: Path) -> None:
+        ended(agent)
+        await soon()
+
+    agent.run(test)
+    assert starts.asked == [BACK]
+    assert agent.faults == []
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(errno.EAGAIN, "too many processes"), EOFError("the zygote is gone")]
+)
+def test_where_no_process_can_be_started_the_agent_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], error: Exception
+) -> None:
+    """It ended, with its launcher's patience and at last all ranks of the host."""
+    starts = Starts(error)
+    agent = LoneAgent(tmp_path, start=starts)
+
+    async def test(path: Path) -> None:
+        ended(agent)
+        await soon(await soon())
+
+    agent.run(test)
+    assert agent.faults == []
+    assert starts.asked == [BACK, Actor(0, 2)], "it tries again, later"
+    assert f"rank 0 could not be started ({error})" in capsys.readouterr().err
+
+
+def test_who_cannot_be_added_hears_why(tmp_path: Path) -> None:
+    agent = LoneAgent(tmp_path, start=Starts(OSError(errno.EAGAIN, "too many processes")))
+
+    async def test(path: Path) -> None:
+        told = agent.newcomers.add(5)
+        assert told == "its process could not be started ([Errno 11] too many processes)"
+        assert agent.newcomers.add(5) == "the job is being stopped"
+
+    agent.run(test)
+
+
+@pytest.mark.parametrize("has_attached", [True, False])
+def test_the_end_of_the_job_waits_for_no_newcomer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_attached: bool
+) -> None:
+    """A script may take SIGTERM and go on, or never come to attach."""
+    monkeypatch.setattr(newcomers, "STOP_GRACE_S", 0.0)
+    agent = LoneAgent(tmp_path)
+    coming = agent.process(Actor(5))
+    signals: list[int] = []
+    monkeypatch.setattr(coming, "signal", signals.append)
+    agent.newcomers._local[coming.actor] = coming
+    if has_attached:
+        agent.host.attached.add(coming.actor)
+
+    async def test(path: Path) -> None:
+        agent.newcomers.installed(view(epoch=1, departed=[ME], member_reason="finished"))
+        assert signals == ([] if has_attached else [signal.SIGTERM])
+        await soon()
+
+    agent.run(test)
+    assert signals[-1] == signal.SIGKILL
+
+
+# ---- the agent's own death ------------------------------------------------------------------------
+
+
+def test_a_death_that_was_certified_and_not_walked_for_is_answered_by_the_next_life(
+    tmp_path: Path,
+) -> None:
+    first = LoneAgent(tmp_path)
+
+    async def dies(path: Path) -> None:
+        ended(first)
+
+    first.run(dies)
+    starts = Starts()
+    second = LoneAgent(tmp_path, start=starts)
+    assert ME in second.host.walker.view.members
+
+    async def remembers(path: Path) -> None:
+        second.host.ranks[0].status = -signal.SIGKILL
+        second.deaths.remember()
+        second.newcomers.remember()
+        await soon()
+
+    second.run(remembers)
+    assert starts.asked == [BACK]
+    assert second.host.judge.deaths
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_newcomer_that_ended_as_its_agent_did_is_known_to_be_dead(
+    tmp_path: Path, told: bool
+) -> None:
+    """A view may let it in, and waits for its word or its end."""
+    first = LoneAgent(tmp_path)
+
+    async def ends(path: Path) -> None:
+        if told:
+            first.newcomers._local[BACK] = first.process(BACK)
+            ended(first, BACK)
+        else:  # killed between the two lines in its journal
+            first.host.journal.append("exited", (BACK, 1))
+
+    first.run(ends)
+    second = LoneAgent(tmp_path)
+
+    async def remembers(path: Path) -> None:
+        second.deaths.remember()
+
+    second.run(remembers)
+    assert second.host.walker.dead[BACK].dead
+
+
+def test_a_member_that_left_is_not_dead_afterwards(tmp_path: Path) -> None:
+    first = LoneAgent(tmp_path)
+    first.host.journal.append(
+        "committed", view(1, 2, epoch=1, departed=[ME], member_reason="finished")
+    )
+
+    async def leaves(path: Path) -> None:
+        first.host.journal.append("exited", (ME, 0))
+
+    first.run(leaves)
+    second = LoneAgent(tmp_path)
+
+    async def remembers(path: Path) -> None:
+        second.deaths.remember()
+
+    second.run(remembers)
+    assert second.host.walker.dead == {}
