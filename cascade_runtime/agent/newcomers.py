@@ -54,6 +54,15 @@ class Newcomers:
     def __contains__(self, actor: object) -> bool:
         return actor in self._local
 
+    def not_level(self) -> list[Actor]:
+        """Newcomers that have attached and do not stand, by a member's log, where that member stands.
+
+        Not from their start: what a script does before it attaches may take minutes, and concerns nobody.
+        """
+        level = {told.actor for told in self._host.joins.told()}
+        attached = self._host.attached
+        return sorted(a for a in self._local if a in attached and a not in level)
+
     # ---- processes -------------------------------------------------------------------------------
 
     def remember(self) -> None:

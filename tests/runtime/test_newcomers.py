@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cascade_runtime.agent import newcomers
+from cascade_runtime.agent.protocol import Level
 from cascade_runtime.agent.rank_process import RankProcess
 from cascade_runtime.vocabulary.identity import Actor
 from tests.agent.facts import view
@@ -109,6 +110,26 @@ def test_the_end_of_the_job_waits_for_no_newcomer(
 
     agent.run(test)
     assert signals[-1] == signal.SIGKILL
+
+
+def test_a_newcomer_is_not_level_from_its_hello_until_it_says_that_it_is(tmp_path: Path) -> None:
+    agent = LoneAgent(tmp_path)
+    host, coming = agent.host, Actor(5)
+    not_level = agent.newcomers.not_level
+    agent.newcomers._local[coming] = agent.process(coming)
+    assert not_level() == [], "its script may be loading data for minutes"
+    host.attached.add(coming)
+    assert not_level() == [coming]
+    host.joins.on_level(Level(coming, Actor(1), 0, 12))
+    assert not_level() == []
+    host.joins.on_level(Level(coming, None, -1, -1))
+    assert not_level() == [coming], "its source was lost"
+
+    async def ends(path: Path) -> None:
+        agent.newcomers.on_exit(coming, -signal.SIGKILL)
+
+    agent.run(ends)
+    assert not_level() == []
 
 
 # ---- the agent's own death ------------------------------------------------------------------------
