@@ -28,7 +28,7 @@ from cascade_runtime.rank.member import Member
 from cascade_runtime.rank.receiver import Heard, Receiver
 from cascade_runtime.rank.snapshot import TrainingState
 from cascade_runtime.rank.taken_state import TakenState, Unlike
-from cascade_runtime.rank.zombie import end_newcomer
+from cascade_runtime.rank.zombie import end_newcomer, end_refused
 from cascade_runtime.recorder import Recorder
 from cascade_runtime.vocabulary.errors import NotSupported
 from cascade_runtime.vocabulary.identity import Actor
@@ -53,6 +53,7 @@ class Newcomer:
         state: the training state to be replaced.
         address: a path for its socket.
         exit_note: where its exit code is left when it ends here.
+        refusal_note: where it says why when nobody like it can join.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Newcomer:
         state: TrainingState,
         address: Path,
         exit_note: Path,
+        refusal_note: Path,
     ) -> None:
         self._member = member
         self._link = link
@@ -72,6 +74,7 @@ class Newcomer:
         self._taken = TakenState(member, state, recorder)
         self._address = address
         self._exit_note = exit_note
+        self._refusal_note = refusal_note
         self._receiver = Receiver(address, STATES * state.num_bytes + ROOM_BYTES)
         self._feed = 0
         """Number of the connection whose snapshot was taken; 0 when there is none."""
@@ -158,6 +161,11 @@ class Newcomer:
             f"rank {self._member.actor} {why}", code, self._exit_note, self._recorder.close
         )
 
+    def _refuse(self, why: object) -> NoReturn:
+        end_refused(
+            f"it cannot join: {why}", 75, self._refusal_note, self._exit_note, self._recorder.close
+        )
+
     # ---- the agent -------------------------------------------------------------------------------
 
     def _on_message(self, message: Message) -> View | None:
@@ -214,7 +222,7 @@ class Newcomer:
         try:
             self._take(heard)
         except NotSupported as error:
-            self._end(f"cannot join: {error}", 75)
+            self._refuse(error)
         except Unlike as error:
             self._fail(str(error))
         except Exception as error:  # torch and the script's schedulers raise what they like
@@ -227,7 +235,7 @@ class Newcomer:
             case "entry":
                 self._taken.take_entry(heard.body)
             case "refused":
-                self._end(f"cannot join: {heard.body.get('why')}", 75)
+                self._refuse(heard.body.get("why"))
             case "lost":
                 self._serving = None
                 if self._acknowledged is None:

@@ -78,6 +78,40 @@ def test_where_no_process_can_be_started_the_agent_goes_on(
     assert f"rank 0 could not be started ({error})" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("refused", "started"),
+    [((0,), [1, 2, 3]), ((0, 1), [1]), ((0, 2), [1, 2, 3]), ((1, 2), [1, 2]), ((), [1, 2, 3])],
+)
+def test_who_was_refused_twice_in_a_row_is_not_started_again(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    refused: tuple[int, ...],
+    started: list[int],
+) -> None:
+    """Once more is tried, and a life that ended otherwise in between begins the count anew."""
+    starts = Starts()
+    agent = LoneAgent(tmp_path, start=starts, respawn=3)
+
+    async def test(path: Path) -> None:
+        for incarnation in range(4):
+            actor = Actor(0, incarnation)
+            if incarnation and actor not in starts.asked:
+                break
+            if incarnation in refused:
+                agent.config.refusal_path(actor).write_text("no such layer")
+            if incarnation:
+                agent.newcomers._local[actor] = agent.process(actor)
+            ended(agent, actor, 2)
+            await soon()
+
+    agent.run(test)
+    assert [actor.incarnation for actor in starts.asked] == started
+    told = capsys.readouterr().err
+    times = int(started != [1, 2, 3])
+    assert told.count("rank 0 is not started again: it was refused 2 times in a row") == times
+    assert told.count("rank 0 is not started again") == 1
+
+
 def test_who_cannot_be_added_hears_why(tmp_path: Path) -> None:
     agent = LoneAgent(tmp_path, start=Starts(OSError(errno.EAGAIN, "too many processes")))
 
