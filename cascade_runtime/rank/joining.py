@@ -23,9 +23,10 @@ from cascade_runtime.agent.protocol import (
     Welcome,
 )
 from cascade_runtime.rank.bucket_map import Layout
+from cascade_runtime.rank.heard_queue import Heard
 from cascade_runtime.rank.link import AgentLink, AgentLost, wait_readable
 from cascade_runtime.rank.member import Member
-from cascade_runtime.rank.receiver import Heard, Receiver
+from cascade_runtime.rank.receiver import Receiver
 from cascade_runtime.rank.snapshot import TrainingState
 from cascade_runtime.rank.taken_state import TakenState, Unlike
 from cascade_runtime.rank.zombie import end_newcomer, end_refused
