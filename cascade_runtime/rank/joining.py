@@ -40,6 +40,9 @@ ASK_AGAIN_S = 5.0
 AGENT_PATIENCE_S = 60.0
 ASK_SOON_S = 0.1
 MAX_SNAPSHOTS = 5
+MAX_UNLIKE = 2
+"""Snapshots whose log led elsewhere than their source went: once may be a flipped bit."""
+
 STATES = 16
 """A message may be so many times as large as the model: optimizer state, and room for what is new."""
 
@@ -82,6 +85,7 @@ class Newcomer:
         self._serving: Actor | None = None
         """Who is connected, with or without a snapshot."""
         self._num_snapshots = 0
+        self._num_unlike = 0
         self._num_asked = 0
         self._ask_at = 0.0
         self._told: Level | None = None
@@ -225,6 +229,9 @@ class Newcomer:
         except NotSupported as error:
             self._refuse(error)
         except Unlike as error:
+            self._num_unlike += 1
+            if self._num_unlike >= MAX_UNLIKE:
+                self._refuse(f"{error} (tried {self._num_unlike} times)")
             self._fail(str(error))
         except Exception as error:  # torch and the script's schedulers raise what they like
             self._fail(f"its state could not be read ({type(error).__name__}: {error})")
