@@ -24,6 +24,14 @@ OPEN_PATIENCE_S = 5.0
 """So long the job is held where it is for debts to be opened that their opener did not live to open."""
 
 
+STUCK_AGAIN_S = 0.5
+MAX_STUCK_AGAIN_S = 16.0
+"""Walks for a rank that is stuck, one after the other: each waits twice as long as the one before."""
+
+STUCK_NO_MORE_S = 60.0
+"""A view that stood so long was no failure."""
+
+
 class Judge:
     """Pending fault events and what they, the leaving ranks and the debts ask for."""
 
@@ -37,6 +45,8 @@ class Judge:
         self._view: View | None = None
         self._log: Sequence[View] = []
         self._installed_at = 0.0
+        self._num_stuck = 0
+        """Views in a row that answer a stuck rank."""
         self._told_unequal = False
         self._stood: set[str] = set()  # fault events that went on in this view
         self._observed: list[Trigger] = []
@@ -45,6 +55,9 @@ class Judge:
 
     def install(self, view: View, log: Sequence[View], now: float) -> None:
         """A view was committed at ``now`` (seconds): what it answers is pending no more."""
+        stuck = any(t.fault is None for t in self.triggers) and not self.deaths
+        stood = now - self._installed_at >= STUCK_NO_MORE_S
+        self._num_stuck = 0 if not stuck else 1 if stood else self._num_stuck + 1
         self._view = view
         self._log = log
         self._installed_at = now
@@ -106,8 +119,10 @@ class Judge:
     def wants_walk(self, now: float) -> tuple[bool, Settle | None]:
         """Whether a walk is wanted, and the debts to be closed before it (enforce mode)."""
         assert self._view is not None
-        if self.deaths or any(t.fault is None for t in self.triggers):
+        if self.deaths:
             return True, None
+        if any(t.fault is None for t in self.triggers):
+            return now - self._installed_at >= self._stuck_pause(), None
         if self._holds_for_debts(now):
             return False, None
         if self.leaving & set(self._view.members):
@@ -115,6 +130,12 @@ class Judge:
         if any(_continuing(t) for t in self.triggers):
             return now - self._installed_at >= self.policy.walk.min_interval_ms / 1000, None
         return self._move(now)
+
+    def _stuck_pause(self) -> float:
+        """How long (s) a view stands before a rank that is stuck in it is walked for."""
+        if self._num_stuck == 0:
+            return 0.0
+        return float(min(MAX_STUCK_AGAIN_S, STUCK_AGAIN_S * 2.0 ** (self._num_stuck - 1)))
 
     def wants_opened(self, now: float) -> SettleOrder | None:
         """Debts that a member is to open, since whoever should have was lost (enforce mode)."""
