@@ -14,6 +14,7 @@ import pytest
 from cascade_runtime.agent.fencing import process_state
 from cascade_runtime.agent.launcher import rank_pids
 from cascade_runtime.vocabulary.identity import Actor
+from tests.long import one_in
 from tests.runtime import faults as do
 from tests.runtime import rejoin_job
 from tests.runtime.faults import Faults, Running, Strike
@@ -78,7 +79,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", one_in(4, CASES))
 def test_the_others_go_on(jobs: JobRunner, capfd: pytest.CaptureFixture[str], name: str) -> None:
     case = CASES[name]
     job = run(
@@ -141,7 +142,7 @@ class Struck:
         draft.rename(self._until)
 
 
-@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("number", one_in(3, range(6)))
 def test_random_faults_on_the_way(
     jobs: JobRunner, capfd: pytest.CaptureFixture[str], tmp_path: Path, number: int
 ) -> None:

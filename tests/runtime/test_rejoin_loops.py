@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
+from tests.long import one_in
 from tests.runtime import rejoin_loops
 from tests.runtime.jobs import JobRunner
 from tests.runtime.test_rejoin import AFTER, ends, joins, killed, problems, run
 
 STEPS = 100
+LOOPS = ["Unused", "Views", "NoSync", "Skips", "Adds", "Scaled", "Frozen"]
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(150)]
 
 
-@pytest.mark.parametrize("victim", [0, 2])
-@pytest.mark.parametrize("loop", ["Unused", "Views", "NoSync", "Skips", "Adds", "Scaled", "Frozen"])
+@pytest.mark.parametrize(("loop", "victim"), one_in(3, product(LOOPS, (0, 2))))
 def test_it_steps_as_the_others_do(
     jobs: JobRunner, capfd: pytest.CaptureFixture[str], loop: str, victim: int
 ) -> None:
