@@ -1,6 +1,6 @@
 # Everything a contributor types. `make` alone lists it.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test browser lint types imports check cover bench samples wheel clean
+.PHONY: help setup demo test long browser lint types imports check cover bench samples wheel clean
 
 BIN := .venv/bin
 
@@ -27,12 +27,16 @@ demo: setup ## Run a real job with a real fault and show it live (SCENARIO=, RAN
 
 test: setup ## Run the tests (COVER=1: with branch coverage; ARGS="-k walk": some of them)
 	@echo "test: pytest, two workers$(if $(COVER), and branch coverage); first all that needs no browser"
-	@$(PYTEST) -m "not browser" $(if $(COVER),--cov --cov-report= --cov-fail-under=0) $(ARGS) $(OR_NONE)
+	@$(PYTEST) -m "not browser and not long" $(if $(COVER),--cov --cov-report= --cov-fail-under=0) $(ARGS) $(OR_NONE)
 	@$(MAKE) --no-print-directory browser
 
 browser: setup ## Those of the tests that drive pages in Chromium, on samples and on a live job (ARGS=)
 	@echo "browser: Playwright over the real servers"
 	@$(PYTEST) -m browser $(if $(COVER),--cov --cov-append) $(ARGS) $(OR_NONE)
+
+long: setup ## Those of the tests that make test leaves out: whole matrices of faults, short benchmarks (ARGS=)
+	@echo "long: further cases of what make test runs a part of"
+	@$(PYTEST) -m long $(if $(COVER),--cov --cov-append) $(ARGS) $(OR_NONE)
 
 lint: setup ## Check style and formatting (ruff)
 	@echo "lint: ruff"
@@ -51,6 +55,7 @@ check: lint types imports test ## All of the above: what a change must pass
 
 cover: ## Run the tests and show the lines and branches that they miss
 	@$(MAKE) --no-print-directory test COVER=1
+	@$(MAKE) --no-print-directory long COVER=1
 
 bench: setup ## List the benchmarks; NAME=name runs one
 ifdef NAME

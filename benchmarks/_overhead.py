@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import shutil
 import tempfile
@@ -89,7 +90,7 @@ def run_job(
             env={"PYTHONPATH": str(ROOT), "CASCADE_RERAISE": "1"},
             zygote=zygote,
         )
-        outcome = Launcher(config).run()
+        outcome = Launcher(config, stopped_agent_s=math.inf).run()  # as plain blocks last
         shutil.rmtree(config.run_dir, ignore_errors=True)
         if outcome.exit_code != 0 or len(outcome.finished) != NUM_RANKS:
             raise Failed(f"the job ended badly: {outcome}")

@@ -37,28 +37,35 @@ class Struck:
     rows: dict[str, list[dict[str, Any]]]
 
 
-Strike = Callable[[JobConfig, Launcher], None]
+Aim = Callable[[JobConfig, Launcher], list[int]]
+"""Looks up, before the moment comes, the processes that the signal goes to."""
 
 
-def kill_rank(config: JobConfig, launcher: Launcher) -> None:
-    """SIGKILL to the victim."""
+@dataclass(frozen=True)
+class Strike:
+    """A signal and whom it hits; sent in a loop of its own, nothing else happens after the clock is read."""
+
+    number: signal.Signals
+    aim: Aim
+    one_life: bool = False
+    """Agents that end are not started again, as where a whole machine is gone."""
+
+
+def _victim(config: JobConfig, launcher: Launcher) -> list[int]:
     del launcher
-    os.kill(rank_pids(config)[Actor(VICTIM)], signal.SIGKILL)
+    return [rank_pids(config)[Actor(VICTIM)]]
 
 
-def stop_rank(config: JobConfig, launcher: Launcher) -> None:
-    """SIGSTOP to the victim."""
-    del launcher
-    os.kill(rank_pids(config)[Actor(VICTIM)], signal.SIGSTOP)
-
-
-def kill_host(config: JobConfig, launcher: Launcher) -> None:
-    """SIGKILL to the victim's agent and to its ranks, as when a machine is gone."""
+def _victims_host(config: JobConfig, launcher: Launcher) -> list[int]:
+    """Its agent and its ranks."""
     index = config.host_of(VICTIM)
     pids = rank_pids(config)
-    os.kill(launcher.agent_pids[index], signal.SIGKILL)
-    for rank in config.ranks_of(index):
-        os.kill(pids[Actor(rank)], signal.SIGKILL)
+    return [launcher.agent_pids[index], *(pids[Actor(r)] for r in config.ranks_of(index))]
+
+
+KILL_RANK = Strike(signal.SIGKILL, _victim)
+STOP_RANK = Strike(signal.SIGSTOP, _victim)
+KILL_HOST = Strike(signal.SIGKILL, _victims_host, one_life=True)
 
 
 def run(
@@ -81,7 +88,8 @@ def run(
             env={"PYTHONPATH": str(ROOT)},
             zygote=zygote,
         )
-        launcher = _OneLife(config) if strike is kill_host else Launcher(config)
+        one_life = strike is not None and strike.one_life
+        launcher = _OneLife(config) if one_life else Launcher(config)
         with _striking(config, launcher, strike, after_step) as at_ns:
             outcome = launcher.run()
         shutil.rmtree(config.run_dir, ignore_errors=True)
@@ -100,13 +108,19 @@ def _striking(
     over = threading.Event()
 
     def watch() -> None:
-        while not over.wait(POLL_S):
+        pids: list[int] = []
+        while strike is not None and not over.wait(POLL_S):
             progress = read_progress(config.progress_path(Actor(0)))
-            if progress is None or progress.decided < after_step or strike is None:
+            if progress is None or progress.decided < 1:
+                continue
+            # Reading the journals takes milliseconds on a busy machine, and is not the job's to answer for.
+            pids = pids or strike.aim(config, launcher)
+            if progress.decided < after_step:
                 continue
             at_ns.append(time.monotonic_ns())
-            with contextlib.suppress(ProcessLookupError):
-                strike(config, launcher)
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, strike.number)
             return
 
     thread = threading.Thread(target=watch, daemon=True)

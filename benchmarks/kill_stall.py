@@ -36,7 +36,7 @@ def ours(seed: int, zygote: Path) -> float:
     after = AFTER + random.Random(seed).randrange(20)
     struck = _struck.run(
         ["--steps", str(after + 40)],
-        _struck.kill_rank,
+        _struck.KILL_RANK,
         after_step=after,
         num_hosts=1,
         zygote=zygote,

@@ -133,7 +133,8 @@ class HostAgent:
             return
         loop = asyncio.get_running_loop()
         if self._host.walker.log and not self._host.stopping:
-            self._host.post.broadcast(self._host.watch.waits(loop.time()))
+            waits = self._host.watch.waits(loop.time(), self._newcomers.not_level())
+            self._host.post.broadcast(waits)
             observe = self._host.config.mode == "observe"
             pids = {p.pid: p.actor for p in self._host.ranks.values()}
             self._host.watch.on_gpus(self._host.gpus.take(), pids, loop.time())

@@ -27,6 +27,14 @@ LEVEL_PATIENCE_S = 30.0
 """So long a leaving waits for those that leave to be level, where cohorts were made one for it."""
 
 
+STUCK_AGAIN_S = 0.5
+MAX_STUCK_AGAIN_S = 16.0
+"""Walks for a rank that is stuck, one after the other: each waits twice as long as the one before."""
+
+STUCK_NO_MORE_S = 60.0
+"""A view that stood so long was no failure."""
+
+
 class Judge:
     """Pending fault events and what they, the leaving ranks and the debts ask for."""
 
@@ -40,6 +48,8 @@ class Judge:
         self._view: View | None = None
         self._log: Sequence[View] = []
         self._installed_at = 0.0
+        self._num_stuck = 0
+        """Views in a row that answer a stuck rank."""
         self._told_unequal = False
         self._stood: set[str] = set()  # fault events that went on in this view
         self._observed: list[Trigger] = []
@@ -48,6 +58,9 @@ class Judge:
 
     def install(self, view: View, log: Sequence[View], now: float) -> None:
         """A view was committed at ``now`` (seconds): what it answers is pending no more."""
+        stuck = any(_is_stuck(t) for t in self.triggers) and not self.deaths
+        stood = now - self._installed_at >= STUCK_NO_MORE_S
+        self._num_stuck = 0 if not stuck else 1 if stood else self._num_stuck + 1
         self._view = view
         self._log = log
         self._installed_at = now
@@ -126,8 +139,12 @@ class Judge:
     def wants_walk(self, now: float) -> tuple[bool, Settle | None]:
         """Whether a walk is wanted, and the debts to be closed before it (enforce mode)."""
         assert self._view is not None
-        if self.deaths or any(t.fault is None for t in self.triggers):
+        if self.deaths:
             return True, None
+        if any(t.fault is None and not _is_stuck(t) for t in self.triggers):
+            return True, None  # a rank that steps by itself keeps the others' pace
+        if any(_is_stuck(t) for t in self.triggers):
+            return now - self._installed_at >= self._stuck_pause(), None
         if self._holds_for_debts(now):
             return False, None
         if self.leaving & set(self._view.members):
@@ -135,6 +152,12 @@ class Judge:
         if any(_continuing(t) for t in self.triggers):
             return now - self._installed_at >= self.policy.walk.min_interval_ms / 1000, None
         return self._move(now)
+
+    def _stuck_pause(self) -> float:
+        """How long (s) a view stands before a rank that is stuck in it is walked for."""
+        if self._num_stuck == 0:
+            return 0.0
+        return float(min(MAX_STUCK_AGAIN_S, STUCK_AGAIN_S * 2.0 ** (self._num_stuck - 1)))
 
     def wants_opened(self, now: float) -> SettleOrder | None:
         """Debts that a member is to open, since whoever should have was lost (enforce mode)."""
@@ -244,6 +267,11 @@ class Judge:
         ]
         self._ordered.update(((what, debt.debt_id), now) for debt in due)
         return due
+
+
+def _is_stuck(trigger: Trigger) -> bool:
+    """A rank says that its view does not go on, and nobody knows why."""
+    return trigger.fault is None and trigger.subject is None
 
 
 def _continuing(trigger: Trigger) -> bool:

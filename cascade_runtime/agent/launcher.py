@@ -7,6 +7,7 @@ notes their exit status.
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import shutil
 import signal
@@ -117,10 +118,17 @@ def make_config(
 
 
 class Launcher:
-    """Runs one job to its end."""
+    """Runs one job to its end.
 
-    def __init__(self, config: JobConfig) -> None:
+    Args:
+        config: the job.
+        stopped_agent_s: how long an agent may be stopped (SIGSTOP) before it is ended and started
+            again; infinity: for ever, for whoever measures the job without it.
+    """
+
+    def __init__(self, config: JobConfig, *, stopped_agent_s: float = STOPPED_AGENT_S) -> None:
         self.config = config
+        self._stopped_agent_s = stopped_agent_s
         self._path = Path(config.run_dir) / CONFIG
         self._agents: dict[int, subprocess.Popen[bytes]] = {}
         self._starts = [0] * config.num_hosts
@@ -207,9 +215,10 @@ class Launcher:
 
     def _on_stopped(self, pid: int) -> None:
         """A child was stopped (SIGSTOP). An agent that stays so holds up every walk of the job."""
+        patience_s = self._stopped_agent_s
         for index, child in self._agents.items():
-            if child.pid == pid:
-                patience = threading.Timer(STOPPED_AGENT_S, self._end_stopped, (index, child))
+            if child.pid == pid and math.isfinite(patience_s):
+                patience = threading.Timer(patience_s, self._end_stopped, (index, child))
                 patience.daemon = True
                 patience.start()
 
@@ -217,12 +226,12 @@ class Launcher:
         if self._agents[index] is not child or process_state(child.pid) != "T":
             return  # it ended, or runs again
         sys.stderr.write(
-            f"cascade: agent {index} was stopped (SIGSTOP) for {STOPPED_AGENT_S:.0f} s: "
+            f"cascade: agent {index} was stopped (SIGSTOP) for {self._stopped_agent_s:.0f} s: "
             "its ranks go on, and it is ended and started again\n"
         )
         # For its next incarnation, which can write a row of it.
         with suppress(OSError):
-            self.config.stopped_path(index).write_text(f"{STOPPED_AGENT_S}")
+            self.config.stopped_path(index).write_text(f"{self._stopped_agent_s}")
         _kill(child, signal.SIGKILL)
 
     def _give_up(self, index: int, code: int) -> None:

@@ -32,6 +32,9 @@ from cascade_runtime.detectors._base import Verdict
 from cascade_runtime.vocabulary.fault import FaultEvent
 from cascade_runtime.vocabulary.identity import Actor
 
+MAX_REFUSALS = 2
+"""So often in a row may a rank be refused. Once more is tried: a batch may have been the reason."""
+
 _NO_PROCESS = (OSError, EOFError)
 """What starting a process may raise: no memory, too many processes, the zygote is gone."""
 
@@ -53,6 +56,15 @@ class Newcomers:
 
     def __contains__(self, actor: object) -> bool:
         return actor in self._local
+
+    def not_level(self) -> list[Actor]:
+        """Newcomers that have attached and do not stand, by a member's log, where that member stands.
+
+        Not from their start: what a script does before it attaches may take minutes, and concerns nobody.
+        """
+        level = {told.actor for told in self._host.joins.told()}
+        attached = self._host.attached
+        return sorted(a for a in self._local if a in attached and a not in level)
 
     # ---- processes -------------------------------------------------------------------------------
 
@@ -118,6 +130,11 @@ class Newcomers:
                 "once" if self._host.config.respawn == 1 else f"{self._host.config.respawn} times"
             )
             self._host.say(f"rank {actor.rank} is not started again: it was, {times}")
+            return
+        if (refused := self._host.refusals.in_a_row(actor)) >= MAX_REFUSALS:
+            self._host.say(
+                f"rank {actor.rank} is not started again: it was refused {refused} times in a row"
+            )
             return
         coming, delay = following
         asyncio.get_running_loop().call_later(delay, self._start, coming)

@@ -44,6 +44,9 @@ STATUS_PATIENCE_S = 0.05
 
 WATCH_AGAIN_S = 0.05
 
+_EXIT_CODE = 49
+"""Field of /proc/PID/stat after the name in brackets (proc(5): field 52)."""
+
 _GENERATIONS = 32
 """Between a rank's process and the one in it that trains, at most."""
 
@@ -123,6 +126,9 @@ class RankProcess:
             self._ended_at = self._ended_at or loop.time()
             self.status = self._spawner.status_of(self)
             if self.status is None:
+                # A death waits for nobody's word: the zygote may not run for tens of milliseconds.
+                self.status = zombie_status(self.pid)
+            if self.status is None:
                 if loop.time() - self._ended_at < STATUS_PATIENCE_S:
                     loop.call_later(0.002, self._ended, on_exit)
                     return
@@ -150,6 +156,22 @@ def runs_in(pid: int, root: int) -> bool:
         except (OSError, ValueError, IndexError):
             return False
     return False
+
+
+def zombie_status(pid: int) -> int | None:
+    """How a process failed that its parent has not waited for yet.
+
+    Returns:
+        As ``RankProcess.status``; None when it was waited for already, and for exit code 0, which the
+        kernel also says where it does not want to tell: whoever ended well is told of by others.
+    """
+    try:
+        text = Path(f"/proc/{pid}/stat").read_bytes()
+        fields = text[text.rindex(b")") + 2 :].split()
+        code = int(fields[_EXIT_CODE]) if fields[0] == b"Z" else 0
+    except (OSError, ValueError, IndexError):
+        return None
+    return os.waitstatus_to_exitcode(code) if code else None
 
 
 def describe_status(status: int) -> str:

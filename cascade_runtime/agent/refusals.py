@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from pathlib import Path
 
 from cascade_runtime.agent.config import JobConfig
 from cascade_runtime.agent.rank_process import describe_status
@@ -39,6 +40,16 @@ class Refusals:
             return False
         asyncio.get_running_loop().call_later(TELL_AFTER_S, self.tell)
         return True
+
+    def in_a_row(self, actor: Actor) -> int:
+        """How many incarnations up to this one ended with such a sentence, without one between."""
+        number = 0
+        while number <= actor.incarnation and self._note_of(actor, number).exists():
+            number += 1
+        return number
+
+    def _note_of(self, actor: Actor, before: int) -> Path:
+        return self._config.refusal_path(Actor(actor.rank, actor.incarnation - before))
 
     def note_early_end(self, actor: Actor, status: int) -> None:
         """A rank ended before the job had formed, with or without a sentence."""

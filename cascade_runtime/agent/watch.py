@@ -35,8 +35,8 @@ ROW_S = 1.0
 """What is measured, and what stands unchanged, is recorded once in this time."""
 
 SIGNALS = (
-    "feed_step", "feed_place", "feed_beat", "feed_joined", "feed_lost", "feed_gpu", "feed_cohorts",
-    "feed_wait",
+    "feed_step", "feed_place", "feed_beat", "feed_joined", "feed_lost", "feed_level", "feed_gpu",
+    "feed_cohorts", "feed_wait",
 )  # fmt: skip
 """What is fed here; a detector takes those that it has a method for."""
 
@@ -74,6 +74,8 @@ class Watch:
         self._is_parted = False
         self._joinable: set[Actor] = set()
         """Ranks that step by themselves, of which was told in this epoch that they need not."""
+        self._not_level: dict[int, tuple[float, frozenset[Actor]]] = {}
+        """Newcomers that each agent (by its rank) told of last, and when (s)."""
         self._evidence: dict[_Key, EventRef] = {}
         self._recorded_s: dict[_Key, float] = {}
         self._measured_s = 0.0
@@ -120,6 +122,17 @@ class Watch:
         for place in told.places:
             if place.actor in self._together:
                 self._feed("feed_place", place)
+        self._on_newcomers(agent.rank, frozenset(told.not_level), now_s)
+
+    def _on_newcomers(self, agent: int, not_level: frozenset[Actor], now_s: float) -> None:
+        """One agent's newcomers; who is named no more is level, or is not waited for any more."""
+        _, before = self._not_level.pop(agent, (0.0, frozenset[Actor]()))
+        for actor in sorted(before - not_level):
+            self._feed("feed_level", actor, True, now_s)
+        for actor in sorted(not_level):
+            self._feed("feed_level", actor, False, now_s)
+        if not_level:
+            self._not_level[agent] = now_s, not_level
 
     def on_gpus(self, looks: Iterable[Look], pids: Mapping[int, Actor], now_s: float) -> None:
         """Samples of this host's GPUs, with the ranks by their process numbers."""
@@ -132,14 +145,18 @@ class Watch:
         for feed in self._feeds[signal]:
             feed(*what)
 
-    def waits(self, now_s: float) -> Waits:
-        """What this agent has to tell of its ranks."""
+    def waits(self, now_s: float, not_level: list[Actor]) -> Waits:
+        """What this agent has to tell of its ranks, and its newcomers that are not level yet."""
         steps = [account for rank in self._local for account in rank.steps()]
         places = [place for rank in self._local if (place := rank.place(now_s)) is not None]
-        return Waits(steps, places)
+        return Waits(steps, places, not_level)
 
     def decide(self, now_s: float, leading: bool, observe: bool) -> list[Trigger]:
         """Let the detectors decide; record it and say what everybody must know, where this one leads."""
+        silent_s = self._judge.policy.dead.silent_s
+        for agent, (at_s, _) in list(self._not_level.items()):
+            if now_s - at_s > silent_s:  # its newcomers are nobody's concern before it is back
+                self._on_newcomers(agent, frozenset(), now_s)
         new = [verdict for detector in self._detectors for verdict in detector.decide(now_s)]
         for verdict in new:
             if leading:

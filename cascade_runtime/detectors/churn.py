@@ -1,8 +1,7 @@
 """Members come and go so often that agreeing on who is there costs more than stepping.
 
-It fires at ``changes`` joins or losses within ``window_s``, or while a newcomer is not level yet (which
-nothing tells it so far, docs/detectors.md), and clears when nobody came, went or was catching up for
-``quiet_s``. Members that come or go in one view (the ranks of a host) are one change, and a member that
+It fires at ``changes`` joins or losses within ``window_s``, and while a newcomer is not level yet; it
+clears when nobody came, went or was catching up for ``quiet_s``. Members that come or go in one view (the ranks of a host) are one change, and a member that
 finished its job is none. It cannot tell a bad node from a scheduler that moves jobs about.
 """
 
@@ -33,7 +32,8 @@ class Churn:
         self._news = News()
 
     def feed_joined(self, actor: Actor, now_s: float) -> None:
-        """A member came."""
+        """A member came, and is level with it."""
+        self._catching_up.discard(actor)
         self._change(f"rank {actor} joined", now_s)
 
     def feed_lost(self, actor: Actor, now_s: float) -> None:
@@ -42,7 +42,7 @@ class Churn:
         self._change(f"rank {actor} was lost", now_s)
 
     def feed_level(self, actor: Actor, level: bool, now_s: float) -> None:
-        """A newcomer takes snapshot and log (not ``level``), or has caught up."""
+        """A newcomer takes snapshot and log (not ``level``), or has caught up, or went meanwhile."""
         if not level:
             self._catching_up.add(actor)
             self._last_s = now_s

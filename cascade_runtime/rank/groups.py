@@ -25,12 +25,22 @@ from cascade_runtime.vocabulary.identity import Actor
 FORM_TIMEOUT_S = 3.0
 """Forming takes tens of milliseconds; past this the rank says that it is stuck."""
 
+MAX_FORM_TIMEOUT_S = 24.0
+"""A machine may be so busy that forming takes longer each time: twice as long is given, up to this.
+
+Not more, since gloo's constructor hears nothing of the agent while it waits for a peer to connect.
+"""
+
 OPERATION_TIMEOUT = timedelta(hours=1)
 """Of one collective. Deaths are told by the agents, so this only bounds what nobody explains."""
 
 
 class Superseded(Exception):
     """The view that a group was being formed for is being walked away from."""
+
+
+class NoAnswer(Superseded):
+    """Somebody who should have told something has not, and nobody says why."""
 
 
 class Group:
@@ -97,19 +107,25 @@ class GlooFactory:
     def __init__(self, link: AgentLink, address: str) -> None:
         self._link = link
         self._address = address
+        self._num_failed = 0
+        """Formings in a row that failed while nobody walked away from their view."""
 
     def form(self, members: list[Actor], me: Actor, epoch: int, tag: str = "") -> Group:
         """As GroupFactory."""
-        store = AgentStore(self._link, epoch, tag)
+        timeout_s = min(MAX_FORM_TIMEOUT_S, FORM_TIMEOUT_S * 2.0**self._num_failed)
+        store = AgentStore(self._link, epoch, timeout_s, tag)
         gloo: Any = dist.ProcessGroupGloo  # the stubs know its public part only
         options = gloo._Options()
         options._devices = [gloo.create_device(hostname=self._address)]
-        options._timeout = timedelta(seconds=FORM_TIMEOUT_S)
+        options._timeout = timedelta(seconds=timeout_s)
         before = _threads()
         try:
             pg = gloo(store, members.index(me), len(members), options)
-        except RuntimeError as error:
+        except (RuntimeError, Superseded) as error:
+            if not store.is_over:
+                self._num_failed += 1
             raise Superseded(str(error)) from error
+        self._num_failed = 0
         return Group(pg, members, epoch, store, _threads() - before)
 
 
@@ -124,13 +140,23 @@ def _threads() -> frozenset[int]:
 
 
 class AgentStore(dist.Store):  # type: ignore[misc,name-defined]  # absent from the stubs
-    """A c10d store whose keys are kept by the agents, valid for one epoch."""
+    """A c10d store whose keys are kept by the agents, valid for one epoch.
 
-    def __init__(self, link: AgentLink, epoch: int, tag: str = "") -> None:
+    Args:
+        timeout_s: for one key.
+        tag: put before each key: an epoch may have several groups.
+    """
+
+    def __init__(
+        self, link: AgentLink, epoch: int, timeout_s: float = FORM_TIMEOUT_S, tag: str = ""
+    ) -> None:
         super().__init__()
         self._tag = tag
         self._link = link
         self._epoch = epoch
+        self._timeout_s = timeout_s
+        self.is_over = False
+        """The epoch is being walked away from."""
 
     def set(self, key: str, value: Any) -> None:
         """Publish a key."""
@@ -139,7 +165,13 @@ class AgentStore(dist.Store):  # type: ignore[misc,name-defined]  # absent from 
 
     def get(self, key: str) -> bytes:
         """Wait for a key."""
-        return ask(self._link, self._epoch, self._tag + key)
+        try:
+            return ask(self._link, self._epoch, self._tag + key, self._timeout_s)
+        except NoAnswer:
+            raise
+        except Superseded:
+            self.is_over = True
+            raise
 
     def wait(self, keys: list[str], timeout: timedelta | None = None) -> None:
         """Wait for all keys."""
@@ -155,19 +187,20 @@ class AgentStore(dist.Store):  # type: ignore[misc,name-defined]  # absent from 
         """Ignored: the agents say when a key will never come."""
 
 
-def ask(link: AgentLink, epoch: int, key: str) -> bytes:
+def ask(link: AgentLink, epoch: int, key: str, timeout_s: float = FORM_TIMEOUT_S) -> bytes:
     """The value of a rendezvous key of this epoch.
 
     Raises:
+        NoAnswer: nobody has told it within ``timeout_s`` (seconds).
         Superseded: the epoch is being walked away from; the walk's messages stay in the inbox.
     """
     link.send(Get(epoch, key))
     aside: list[Message] = []
     try:
         while True:
-            message = link.receive(timeout_s=FORM_TIMEOUT_S)
+            message = link.receive(timeout_s=timeout_s)
             if message is None:
-                raise Superseded(f"no answer for {key}")
+                raise NoAnswer(f"no answer for {key}")
             if isinstance(message, Value) and message.key == key:
                 if message.value is None:
                     raise Superseded(f"{key} belongs to an epoch that is over")

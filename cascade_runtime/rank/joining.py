@@ -23,12 +23,13 @@ from cascade_runtime.agent.protocol import (
     Welcome,
 )
 from cascade_runtime.rank.bucket_map import Layout
+from cascade_runtime.rank.heard_queue import Heard
 from cascade_runtime.rank.link import AgentLink, AgentLost, wait_readable
 from cascade_runtime.rank.member import Member
-from cascade_runtime.rank.receiver import Heard, Receiver
+from cascade_runtime.rank.receiver import Receiver
 from cascade_runtime.rank.snapshot import TrainingState
 from cascade_runtime.rank.taken_state import TakenState, Unlike
-from cascade_runtime.rank.zombie import end_newcomer
+from cascade_runtime.rank.zombie import end_newcomer, end_refused
 from cascade_runtime.recorder import Recorder
 from cascade_runtime.vocabulary.errors import NotSupported
 from cascade_runtime.vocabulary.identity import Actor
@@ -39,6 +40,9 @@ ASK_AGAIN_S = 5.0
 AGENT_PATIENCE_S = 60.0
 ASK_SOON_S = 0.1
 MAX_SNAPSHOTS = 5
+MAX_UNLIKE = 2
+"""Snapshots whose log led elsewhere than their source went: once may be a flipped bit."""
+
 STATES = 16
 """A message may be so many times as large as the model: optimizer state, and room for what is new."""
 
@@ -53,6 +57,7 @@ class Newcomer:
         state: the training state to be replaced.
         address: a path for its socket.
         exit_note: where its exit code is left when it ends here.
+        refusal_note: where it says why when nobody like it can join.
     """
 
     def __init__(
@@ -63,6 +68,7 @@ class Newcomer:
         state: TrainingState,
         address: Path,
         exit_note: Path,
+        refusal_note: Path,
     ) -> None:
         self._member = member
         self._link = link
@@ -72,12 +78,14 @@ class Newcomer:
         self._taken = TakenState(member, state, recorder)
         self._address = address
         self._exit_note = exit_note
+        self._refusal_note = refusal_note
         self._receiver = Receiver(address, STATES * state.num_bytes + ROOM_BYTES)
         self._feed = 0
         """Number of the connection whose snapshot was taken; 0 when there is none."""
         self._serving: Actor | None = None
         """Who is connected, with or without a snapshot."""
         self._num_snapshots = 0
+        self._num_unlike = 0
         self._num_asked = 0
         self._ask_at = 0.0
         self._told: Level | None = None
@@ -158,6 +166,11 @@ class Newcomer:
             f"rank {self._member.actor} {why}", code, self._exit_note, self._recorder.close
         )
 
+    def _refuse(self, why: object) -> NoReturn:
+        end_refused(
+            f"it cannot join: {why}", 75, self._refusal_note, self._exit_note, self._recorder.close
+        )
+
     # ---- the agent -------------------------------------------------------------------------------
 
     def _on_message(self, message: Message) -> View | None:
@@ -214,8 +227,11 @@ class Newcomer:
         try:
             self._take(heard)
         except NotSupported as error:
-            self._end(f"cannot join: {error}", 75)
+            self._refuse(error)
         except Unlike as error:
+            self._num_unlike += 1
+            if self._num_unlike >= MAX_UNLIKE:
+                self._refuse(f"{error} (tried {self._num_unlike} times)")
             self._fail(str(error))
         except Exception as error:  # torch and the script's schedulers raise what they like
             self._fail(f"its state could not be read ({type(error).__name__}: {error})")
@@ -227,7 +243,7 @@ class Newcomer:
             case "entry":
                 self._taken.take_entry(heard.body)
             case "refused":
-                self._end(f"cannot join: {heard.body.get('why')}", 75)
+                self._refuse(heard.body.get("why"))
             case "lost":
                 self._serving = None
                 if self._acknowledged is None:

@@ -9,6 +9,7 @@ import torch
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
+from cascade_runtime.rank.held_parameters import HeldParameters
 from cascade_runtime.rank.observer import StepObserver
 from cascade_runtime.rank.reducer import StepReducer
 from cascade_runtime.rank.used import UsedParameters
@@ -64,7 +65,7 @@ class _Enforced:
     def __init__(self, ddp: DistributedDataParallel, stepper: StepReducer) -> None:
         self._ddp: Any = ddp  # torch's private methods have no types
         self._stepper = stepper
-        self._parameters = list(ddp.module.parameters())
+        self._parameters = HeldParameters(ddp)
         self._trained = self._trained_now()
         if ddp.find_unused_parameters or ddp.static_graph:
             stepper.parts.used = UsedParameters(ddp.module)
@@ -75,6 +76,7 @@ class _Enforced:
     def before_forward(self) -> None:
         refuse_join(self._ddp)
         self._stepper.end_skipped()
+        self._parameters.check(self._stepper.member.decided + 1)
         if not self._ddp.require_backward_grad_sync:
             self._stepper.unreduced = True
         elif (trained := self._trained_now()) != self._trained and any(trained):
@@ -113,7 +115,7 @@ class _Enforced:
             )
 
     def _trained_now(self) -> list[bool]:
-        return [p.requires_grad for p in self._parameters]
+        return [p.requires_grad for p in self._parameters.all]
 
 
 def _refuse_hook(*ignored: Any, **named: Any) -> Callable[..., Any]:

@@ -4,26 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import queue
 import socket
 import threading
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from cascade_runtime.rank.feed import READY
+from cascade_runtime.rank.heard_queue import Heard, HeardQueue
 from cascade_runtime.rank.state_codec import BadState, read_message
-
-QUEUED = 16
-"""Messages that may wait here; more wait at the source, which bounds them."""
-
-
-class Heard(NamedTuple):
-    """One message of a source; ``kind`` is "lost" when it ended."""
-
-    feed: int
-    """Number of the connection, from 1."""
-    kind: str
-    body: dict[str, Any]
 
 
 class Receiver:
@@ -40,7 +27,7 @@ class Receiver:
         self._listener.bind(str(path))
         self._listener.listen(8)
         self._path = path
-        self._queue: queue.Queue[Heard] = queue.Queue(QUEUED)
+        self._queue = HeardQueue()
         self._connection: socket.socket | None = None
         self._closed = False
         self.fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -52,18 +39,15 @@ class Receiver:
         """The next message that has come; None when there is none."""
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self.fd)
-        try:
-            heard = self._queue.get_nowait()
-        except queue.Empty:
-            return None
-        if not self._queue.empty():
+        heard = self._queue.take()
+        if self._queue:
             os.eventfd_write(self.fd, 1)
         return heard
 
     @property
     def is_idle(self) -> bool:
         """Nothing waits to be taken."""
-        return self._queue.empty()
+        return not self._queue
 
     def let_go(self) -> None:
         """End the connection under way; the next source may come."""
@@ -97,7 +81,11 @@ class Receiver:
                 self._connection = None
 
     def _listen_to(self, number: int, connection: socket.socket) -> None:
+        size = 0
+
         def read_into(view: memoryview) -> None:
+            nonlocal size
+            size += view.nbytes
             view = view.cast("B") if view.nbytes else view
             while view.nbytes:
                 count = connection.recv_into(view)
@@ -109,17 +97,15 @@ class Receiver:
         try:
             connection.sendall(READY)
             while not self._closed:
+                size = 0
                 kind, body = read_message(read_into, self._max_bytes)
-                self._put(Heard(number, kind, body))
+                self._put(Heard(number, kind, body), size)
         except BadState as error:
             why = str(error)
         except (EOFError, OSError, MemoryError, RuntimeError):  # torch's: no memory for a tensor
             pass
         self._put(Heard(number, "lost", {"why": why}))
 
-    def _put(self, heard: Heard) -> None:
-        while not self._closed:
-            with contextlib.suppress(queue.Full):
-                self._queue.put(heard, timeout=0.2)
-                os.eventfd_write(self.fd, 1)
-                return
+    def _put(self, heard: Heard, num_bytes: int = 0) -> None:
+        if self._queue.put(heard, num_bytes, lambda: self._closed):
+            os.eventfd_write(self.fd, 1)

@@ -163,8 +163,9 @@ class Session:
             stepper.param_names = {id(p): name for name, p in stepper.params.items()}
         if isinstance(stepper, StepReducer) and actor not in view.members:
             newcomer = Newcomer(
-                member, link, recorder, state, config.join_path(actor), config.exit_path(actor)
-            )
+                member, link, recorder, state, config.join_path(actor), config.exit_path(actor),
+                config.refusal_path(actor),
+            )  # fmt: skip
             joined = newcomer.join()
             if newcomer.has_frozen_or_thawed:
                 rebuild(model, model.process_group)

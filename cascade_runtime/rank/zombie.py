@@ -43,13 +43,30 @@ def end_newcomer(why: str, code: int, exit_note: Path, close: Callable[[], None]
     _end(f"{why}; it ends here (exit code {code})", code, exit_note, close)
 
 
-def _end(sentence: str, code: int, exit_note: Path, close: Callable[[], None]) -> NoReturn:
+def end_refused(
+    why: str, code: int, refusal_note: Path, exit_note: Path, close: Callable[[], None]
+) -> NoReturn:
+    """As ``end_newcomer``, where its next incarnation would fare alike: the agent tells why, and counts.
+
+    Args:
+        why: the sentence, which the agent puts the rank's name before.
+        refusal_note: where the sentence is left.
+    """
+    try:
+        refusal_note.write_text(why)
+    except OSError:
+        _end(f"{why}; it ends here (exit code {code})", code, exit_note, close)
+    _end(None, code, exit_note, close)
+
+
+def _end(sentence: str | None, code: int, exit_note: Path, close: Callable[[], None]) -> NoReturn:
     with contextlib.suppress(Exception):
         close()
     with contextlib.suppress(Exception):
         sys.stdout.flush()
-        sys.stderr.write(f"cascade: {sentence}\n")
-        sys.stderr.flush()
+        if sentence is not None:
+            sys.stderr.write(f"cascade: {sentence}\n")
+            sys.stderr.flush()
         exit_note.write_text(str(code))
     os._exit(code)
 

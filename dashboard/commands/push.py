@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 from dashboard.commands._verb import Verb
+from dashboard.shell.paths import address
 
 _EXIT_INCOMPLETE = 2
 _LINE_EVERY_S = 10.0
@@ -90,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
         for sentence in report.uncovered:
             print(f"not covered: {sentence}")
         if not report.uncovered:
-            print(f"every row is stored; to ask: cascade sql {report.url} ...")
+            print(f"every row is stored; look at it: {report.url}{address('run', report.run_id)}")
     return _EXIT_INCOMPLETE if report.uncovered else 0
 
 

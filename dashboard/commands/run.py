@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from cascade_runtime.vocabulary.errors import BadUsage, CascadeError
 from dashboard.commands._ended import Ended, ended_by_signals
 from dashboard.commands._verb import Verb
+from dashboard.shell.paths import address
 
 if TYPE_CHECKING:
     from cascade_runtime.agent.config import JobConfig
@@ -99,7 +100,7 @@ def _run(args: argparse.Namespace, config: JobConfig, out: Path) -> int:
         _say("nobody is started again while observing: --respawn has no effect with --observe")
     _say(f"starting {args.num_ranks} ranks of {script.name} ({config.mode}), trace in {out}")
     if config.collector is not None:
-        _say(f"run {config.run_id} goes to {config.collector} while it lasts")
+        _say(f"look at it: {_page(config)}   (it fills as the job runs)")
     outcome = Launcher(config).run()
     if outcome.stopped_by and not outcome.formed:
         discard_trace(config)
@@ -172,8 +173,12 @@ def _tell_shipped(trace: Path, config: JobConfig) -> bool:
             f"send them: cascade push {trace} {config.collector}"
         )
         return False
-    _say(f"run {config.run_id} in {config.collector}")
+    _say(f"every row is in the collector; look at it: {_page(config)}")
     return True
+
+
+def _page(config: JobConfig) -> str:
+    return f"{config.collector}{address('run', config.run_id)}"
 
 
 def _say(text: str) -> None:

@@ -72,8 +72,8 @@ _COMES_BACK = (
     "while the others go on, and is added by a walk when it is level."
 )
 _TWO_CHANGES = (
-    "A loss and a return within a minute are churn: NODE_CHURN_HIGH, the ranks walk to CAUSAL and "
-    "stay there until it has been quiet."
+    "A rank that is on its way back is churn: NODE_CHURN_HIGH, the ranks walk to CAUSAL before it is "
+    "added and stay there until it has been quiet."
 )
 _QUIET = "Nobody came or went for 30 s: back to STRONG, all four again."
 

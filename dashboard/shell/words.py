@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 
+QUIET_S = 60
+"""A job that runs, or hangs, has a row more often than that: without one it was killed, or cannot be heard."""
+
 _UNITS = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
 
 
@@ -36,6 +39,12 @@ def duration(seconds: float) -> str:
 def ago(wall_ns: int) -> str:
     """How long ago something was."""
     return f"{duration(max(0.0, (time.time_ns() - wall_ns) / 1e9))} ago"
+
+
+def going_on(last_seen_ns: int) -> str:
+    """What is said of a run whose end is not known: live, or for how long it has sent nothing."""
+    quiet_s = (time.time_ns() - last_seen_ns) / 1e9
+    return "live" if quiet_s < QUIET_S else f"quiet for {duration(quiet_s)}"
 
 
 def ended(clean_end: bool | None, ended_ns: int | None) -> str:

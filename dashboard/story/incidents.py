@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
-import msgspec
-
+from dashboard.story.actor_incidents import actor_incidents
 from dashboard.story.actor_names import ActorNames
-from dashboard.story.actors import Cast
 from dashboard.story.excursions import Excursion
-from dashboard.story.facts import Facts
 from dashboard.story.marks import gap_words
-from dashboard.story.model import Gap, Incident, Silence, ViolationPart, WaitsPart
-from dashboard.story.returns import returns_of
+from dashboard.story.model import Gap, Incident, ViolationPart
+from dashboard.story.seen import Seen, incident
 from dashboard.story.silence import quiet_ns
 from dashboard.story.stuck import stuck_of
 from dashboard.story.words import count, duration, moment, plain, seconds, sentence, stopped, who
@@ -24,29 +18,20 @@ MAX_EACH = 8
 
 HANG_NS = 30_000_000_000
 LARGE_WAIT_PCT = 10.0
-LEAST_PAD_NS = 50_000_000
-_PAD = 0.5
 
 _SEVERITY = {"error": 0, "warning": 1, "info": 2}
-_KIND = ("violation", "hang", "loss", "excursion", "silent", "gap", "return", "agent", "wait")
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What incidents are made of."""
-
-    facts: Facts
-    cast: Cast
-    violations: Sequence[ViolationPart]
-    excursions: Sequence[Excursion]
-    silent: Sequence[Silence]
-    gaps: Sequence[Gap]
-    waits: WaitsPart | None
-
-    @property
-    def last_ns(self) -> int:
-        """The run's last row."""
-        return self.facts.since(self.facts.t1_ns)
+_KIND = (
+    "violation",
+    "hang",
+    "loss",
+    "excursion",
+    "silent",
+    "gap",
+    "return",
+    "join",
+    "agent",
+    "wait",
+)
 
 
 def incidents_of(seen: Seen) -> list[Incident]:
@@ -57,11 +42,9 @@ def incidents_of(seen: Seen) -> list[Incident]:
         *_hang(seen),
         *_losses(seen),
         *(_excursion(seen, e) for e in seen.excursions),
-        *_silences(seen),
+        *actor_incidents(seen),
         *_gaps(seen),
         *_waits(seen),
-        *_returns(seen),
-        *_agents(seen),
     ]
     lost = {f"excursion:{e.walks[0].id}" for e in seen.excursions if e.died or e.stopped}
     return sorted(found, key=lambda one: _badness(one, one.id in lost))[:MAX_INCIDENTS]
@@ -72,26 +55,6 @@ def _badness(one: Incident, lost: bool) -> tuple[int, int, int, int, int]:
     length = 0 if one.kind == "violation" else one.end_ns - one.at_ns
     severity = _SEVERITY.get(one.severity, 2)
     return severity, _KIND.index(one.kind), int(not lost), -length, one.at_ns
-
-
-def _incident(
-    seen: Seen, kind: str, name: str, severity: str, at_ns: int, end_ns: int, title: str,
-    said: str, sel: str | None,
-) -> Incident:  # fmt: skip
-    pad = max(int(_PAD * (end_ns - at_ns)), LEAST_PAD_NS)
-    a, b = max(min(0, at_ns), at_ns - pad), min(max(seen.last_ns, end_ns), end_ns + pad)
-    return Incident(
-        id=f"{kind}:{name}",
-        at_ns=at_ns,
-        end_ns=end_ns,
-        severity=severity,
-        title=title,
-        sentence=said,
-        kind=kind,
-        sel=sel,
-        a_ns=a,
-        b_ns=max(b, a + 1),
-    )
 
 
 def _violations(seen: Seen) -> list[Incident]:
@@ -109,7 +72,7 @@ def _violations(seen: Seen) -> list[Incident]:
             title = f"{code} {one.name}"
             said = sentence(one.sentence)
             found.append(
-                _incident(
+                incident(
                     seen, "violation", one.id, one.severity, at, end, title, said,
                     f"violation:{one.id}",
                 )
@@ -125,7 +88,7 @@ def _many(seen: Seen, code: str, those: list[ViolationPart]) -> Incident:
     title = f"{code} {first.name}, {total:,} times"
     said = f"{total:,} times, the first at {moment(at)}: {stopped(first.sentence)}"
     severity = min((v.severity for v in those), key=lambda s: _SEVERITY.get(s, 2))
-    return _incident(
+    return incident(
         seen, "violation", f"{code}:all", severity, at, end, title, said, f"violation:{first.id}"
     )
 
@@ -136,7 +99,7 @@ def _stuck(seen: Seen) -> list[Incident]:
         return []
     by = stuck.by[0]
     return [
-        _incident(
+        incident(
             seen, "hang", f"held:{by}", "error", stuck.at_ns, stuck.end_ns, stuck.title(),
             stuck.words(), f"rank:{by}",
         )
@@ -150,7 +113,7 @@ def _hang(seen: Seen) -> list[Incident]:
     last = seen.last_ns
     said = f"Nothing has come from any rank for {duration(quiet)}, and the run has not ended."
     return [
-        _incident(
+        incident(
             seen, "hang", "all", "error", last, last + quiet, "Nothing comes any more", said, None
         )
     ]
@@ -167,13 +130,13 @@ def _losses(seen: Seen) -> list[Incident]:
         if facts.is_stopped_early:
             how, level, title = "was stopped before its scripts had ended", "info", "Stopped early"
         said = f"The run {how}: its last row is at {moment(last)}{of}."
-        found.append(_incident(seen, "loss", "end", level, last, last, title, said, None))
+        found.append(incident(seen, "loss", "end", level, last, last, title, said, None))
     if missing and facts.state not in ("live", "waiting"):
         said = f"{sentence(who(missing))[:-1]} left no row, so what they did is not known."
         if len(missing) == 1:
             said = said.replace("what they did", "what it did")
         title = f"No rows of {who(missing)}"
-        found.append(_incident(seen, "loss", "ranks", "warning", 0, last, title, said, None))
+        found.append(incident(seen, "loss", "ranks", "warning", 0, last, title, said, None))
     return found
 
 
@@ -188,36 +151,10 @@ def _excursion(seen: Seen, one: Excursion) -> Incident:
     severity = "error" if bad and one.num_open else "warning"
     if one.is_back and walk.fault == "NODE_CHURN_HIGH" and not one.died and not one.stopped:
         severity = "info"  # who came and went is told by incidents of their own
-    return _incident(
+    return incident(
         seen, "excursion", walk.id, severity,
         one.fault_ns, one.end_ns, title, one.words(), f"walk:{walk.id}",
     )  # fmt: skip
-
-
-def _silences(seen: Seen) -> list[Incident]:
-    found = []
-    by_rank: dict[int, list[Silence]] = {}
-    stuck = stuck_of(seen.facts)
-    for silence in seen.silent:
-        to = seen.last_ns if silence.to_ns is None else silence.to_ns
-        if stuck and silence.rank in (*stuck.by, *stuck.held) and to >= stuck.end_ns:
-            continue  # what holds it up is told, and who is held
-        by_rank.setdefault(silence.rank, []).append(silence)
-    for rank, those in by_rank.items():
-        spans = [(s.from_ns, seen.last_ns if s.to_ns is None else s.to_ns) for s in those]
-        at, end = max(spans, key=lambda span: span[1] - span[0])
-        times = "" if len(those) == 1 else f" {len(those):,} times, longest"
-        goes_on = any(s.to_ns is None for s in those)
-        said = f"Rank {rank} left no row{times} for {duration(end - at)} from {moment(at)} on" + (
-            ", and has left none since." if goes_on else "."
-        )
-        title = f"Rank {rank} silent for {duration(end - at)}"
-        found.append(
-            _incident(
-                seen, "silent", str(rank), "warning", at, max(at, end), title, said, f"rank:{rank}"
-            )
-        )
-    return found
 
 
 def _gaps(seen: Seen) -> list[Incident]:
@@ -235,43 +172,8 @@ def _gaps(seen: Seen) -> list[Incident]:
             said = f"{count(len(those), 'time')} events of {whom} are missing, {known:,} known."
         title = f"Events of {whom} are missing"
         found.append(
-            _incident(seen, "gap", str(rank), "warning", at, end, title, said, f"rank:{rank}")
+            incident(seen, "gap", str(rank), "warning", at, end, title, said, f"rank:{rank}")
         )
-    return found
-
-
-def _returns(seen: Seen) -> list[Incident]:
-    """Each at the time when it was back, in a window that shows how long it was away."""
-    found = [
-        _incident(
-            seen, "return", f"{one.rank}.{one.incarnation}", "info", one.lost_ns, one.back_ns,
-            f"Rank {one.rank} came back", one.words(), f"rank:{one.rank}",
-        )
-        for one in returns_of(seen.facts)
-    ]  # fmt: skip
-    return [msgspec.structs.replace(one, at_ns=one.end_ns) for one in found]
-
-
-def _agents(seen: Seen) -> list[Incident]:
-    """Host agents that ended and were started again: no view tells of them."""
-    agents = {(a.rank, a.incarnation): a for a in seen.cast.actors if a.kind == "agent"}
-    found = []
-    for (rank, incarnation), actor in agents.items():
-        before = agents.get((rank, incarnation - 1))
-        if before is None:
-            continue
-        name = f"agent of {actor.host}" if actor.host else "host's agent"
-        at, end = before.last_ns, max(before.last_ns, actor.first_ns)
-        said = (
-            f"The {name} ended at {moment(at)} and was there again after {duration(end - at)}; "
-            "ranks go on without it."
-        )
-        found.append(
-            _incident(
-                seen, "agent", f"{rank}.{incarnation}", "info", at, end,
-                f"The {name} was started again", said, None,
-            )
-        )  # fmt: skip
     return found
 
 
@@ -287,7 +189,7 @@ def _waits(seen: Seen) -> list[Incident]:
             f"{seconds(caused)} in all, summed over ranks."
         )
         return [
-            _incident(
+            incident(
                 seen, "wait", f"chronic:{rank}", "warning", 0, seen.last_ns,
                 f"Rank {rank} is a chronic straggler", said, f"rank:{rank}",
             )
@@ -298,7 +200,7 @@ def _waits(seen: Seen) -> list[Incident]:
     sel = f"wait:{top['caused_by']}:{top['waited']}"
     title = f"{waits.share_pct:.0f}% of the time was waiting"
     return [
-        _incident(
+        incident(
             seen, "wait", "all", "info", 0, seen.last_ns, title, plain(waits.sentence, 400), sel
         )
     ]

@@ -1,4 +1,4 @@
-"""Ranks that were lost and came back as a later incarnation: when, and after how long."""
+"""Ranks that were lost and came back as a later incarnation, and ranks that were new: when."""
 
 from __future__ import annotations
 
@@ -49,6 +49,40 @@ def returns_of(facts: Facts) -> list[Return]:
         elif row["what"] == "joined" and row["incarnation"] and rank in lost:
             found.append(Return(rank, int(row["incarnation"]), row["epoch"], lost.pop(rank), at_ns))
     return found
+
+
+@dataclass(frozen=True)
+class Newcomer:
+    """One rank that joined a job under way.
+
+    Attributes:
+        rank: the rank.
+        epoch: of the view that let it in; None where that is not known.
+        at_ns: when that view was committed, since the run's first row.
+    """
+
+    rank: int
+    epoch: int | None
+    at_ns: int
+
+    def words(self) -> str:
+        """The sentence of it."""
+        epoch = "" if self.epoch is None else f" (epoch {self.epoch})"
+        return sentence(
+            f"rank {self.rank} joined at {moment(self.at_ns)}{epoch}; it had been no member before"
+        )
+
+
+def newcomers_of(facts: Facts) -> list[Newcomer]:
+    """In time; who starts with the job is none."""
+    found: dict[int, Newcomer] = {}
+    known: set[int] = set()
+    for row in sorted(facts.rows.changes, key=lambda r: int(r["wall_ns"])):
+        rank = int(row["rank"])
+        if rank not in known and (row["what"], row["reason"]) == ("joined", "joined"):
+            found[rank] = Newcomer(rank, row["epoch"], facts.since(row["wall_ns"]))
+        known.add(rank)
+    return list(found.values())
 
 
 def back_words(returns: Sequence[Return]) -> str:

@@ -8,10 +8,11 @@ from dashboard.story.debts import debts_of
 from dashboard.story.excursions import excursions_of
 from dashboard.story.facts import Facts
 from dashboard.story.group_names import group_names
-from dashboard.story.incidents import Seen, incidents_of
+from dashboard.story.incidents import incidents_of
 from dashboard.story.marks import gaps_of, marks_of
 from dashboard.story.model import RunPart, Story
 from dashboard.story.regimes import regimes_of
+from dashboard.story.seen import Seen
 from dashboard.story.silence import silent_of
 from dashboard.story.sql_behind import SQL
 from dashboard.story.verdict import verdict_of

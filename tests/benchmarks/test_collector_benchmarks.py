@@ -49,7 +49,7 @@ def has_postgres():
 # ---- they run ------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(320)
 @pytest.mark.skipif(not has_postgres(), reason="PostgreSQL is not installed")
 def test_ingest():
@@ -65,14 +65,14 @@ def test_ingest_connections():
     assert (line["figure"]["resets"], line["figure"]["errors"]) == (0, 0)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(320)
 def test_reads_during_ingest():
     line = quick("reads_during_ingest")
     assert line["figure"]["p95"] > 0 and line["against"]["/v1/sql p95"] > 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(320)
 def test_crash_safety():
     line = quick("crash_safety")

@@ -34,7 +34,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("picture")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(LIMIT_S + 20)
 def test_first_paint(folder):
     line = quick("first_paint", folder)
@@ -49,7 +49,7 @@ def test_zoom(folder):
     assert 0 < figure["stretched, median"] <= figure["sharp, p95"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(LIMIT_S + 20)
 def test_live_lag(folder):
     assert quick("live_lag", folder)["figure"]["p95"] > 0

@@ -402,6 +402,12 @@ def test_no_rows_at_all(app, store, tmp_path):
 # --- the verb ------------------------------------------------------------------------------------
 
 
+def test_it_says_where_to_look(app, trace, capsys):
+    with live(app) as running:
+        assert main(["push", str(trace), f"{running.url}/"]) == 0
+    assert capsys.readouterr().out.endswith(f"look at it: {running.url}/dash/run/{RUN}\n")
+
+
 def test_the_report_as_json(app, trace, capsys):
     with live(app) as running:
         assert main(["push", str(trace), running.url + "/", "--json"]) == 0

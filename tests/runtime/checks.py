@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.runtime.jobs import FinishedJob
 from tests.runtime.reference import contributors, largest_difference, train_reference
 
+FORKED = "forked"
 SAME = 1e-9
 """In float64 the order of a sum moves the result by 1e-12 or so, a contribution by 1e-3 or more."""
 
@@ -30,7 +31,7 @@ def problems(job: FinishedJob, steps: int, survivors: list[int]) -> list[str]:
         wrong.append(f"saved by {sorted(states)}, finished {finished}")
     first = states[min(states)]
     if any(largest_difference(state, first) != 0.0 for state in states.values()):
-        wrong.append("forked: the survivors' parameters differ")
+        wrong.append(f"{FORKED}: the survivors' parameters differ")
     had = contributors(job)
     if sorted(had) != list(range(1, steps + 1)):
         wrong.append(f"steps without contributors: {sorted(set(range(1, steps + 1)) - set(had))}")

@@ -1,212 +1,214 @@
 """Random kills and stops of ranks, agents and whole hosts, each job checked against the reference.
 
-    python -m tests.runtime.random_faults --seed S --num 100
+    python -m tests.runtime.random_faults --seed S --num 100 --results FILE --save
 
 Prints one line a schedule; a schedule is a function of (seed, number) alone, so ``--only N`` plays one
-again. The moments are steps, and what the machine makes of them. Exit code 1 when anything was wrong.
+again. The moments are steps, and what the machine makes of them. With ``--results`` each verdict is kept as
+it comes, and a second run of the same command plays only what is missing. Exit code: 0 when nothing was
+wrong, 1 when something was, 130 when it was interrupted.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import random
+import collections
+import dataclasses
+import json
+import shlex
 import shutil
-import signal
 import sys
 import tempfile
-import threading
 import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cascade_runtime.agent.launcher import rank_pids
+from benchmarks import _harness
 from cascade_runtime.agent.zygote_process import Zygote
-from tests.runtime import faults as do
-from tests.runtime.checks import last_step_before, problems
-from tests.runtime.faults import Faults, Running, Strike
-from tests.runtime.jobs import FinishedJob, JobRunner
-
-MORE_STEPS = 20
-"""Every survivor goes on for at least so many steps after the last fault."""
-
-PAUSE_MS = 4
-HANG_S = 150.0
+from tests.runtime.checks import FORKED
+from tests.runtime.jobs import JobRunner
+from tests.runtime.schedules import HUNG, MORE_STEPS, Schedule, draw, play
 
 
 @dataclass(frozen=True)
-class Schedule:
-    """One job and what is done to it."""
+class Verdict:
+    """What became of one schedule."""
 
+    seed: int
+    number: int
+    schedule: str
+    """As it was drawn; a verdict on another one is none on this."""
     ranks: int
     hosts: int
-    strikes: list[Strike]
-    lost: frozenset[int]
-    """Ranks that are killed, or stopped for good."""
-    paused: frozenset[int]
-    """Ranks that are stopped for a while: they go on, or leave when they were fenced."""
-    steps: int
+    faults: int
+    seconds: float
+    finished: int
+    wrong: list[str]
+    went_on: int | None
+    """The fewest steps of a survivor after the last fault."""
 
     def __str__(self) -> str:
-        names = "; ".join(s.name for s in self.strikes if s.name)
-        return f"{self.ranks} ranks on {self.hosts} hosts: {names}"
-
-
-def draw(seed: int, number: int) -> Schedule:
-    """The schedule of this number."""
-    chance = random.Random(f"{seed}/{number}")
-    ranks = chance.randint(2, 8)
-    hosts = chance.randint(1, min(4, ranks))
-    watcher = chance.randrange(ranks)  # the one rank that nothing is done to tells the time
-    able = [r for r in range(ranks) if r != watcher]
-    strikes: list[Strike] = []
-    lost: set[int] = set()
-    paused: set[int] = set()
-    step = 0
-    for _ in range(chance.randint(1, 3)):
-        step += chance.randint(1, 9)
-        phases = chance.choice([(), ("waiting",), ("forward",), ("backward",)])
-        when = do.after_step(watcher, step, *phases)
-        what = chance.choice(
-            ["kill", "kill", "stop", "stop", "pause", "both", "agent", "doze", "host"]
+        done = "ok" if not self.wrong else "WRONG: " + " | ".join(self.wrong)
+        after = "" if self.went_on is None else f", {self.went_on} steps after the last fault"
+        return (
+            f"#{self.number} {self.seconds:.0f} s, {self.schedule}: "
+            f"{self.finished} finished{after}, {done}"
         )
-        left = [r for r in able if r not in lost | paused]
-        if what in ("agent", "doze"):
-            index = chance.randrange(hosts)
-            act = do.kill_agent(index) if what == "agent" else do.stop_agent(index)
-            strikes.append(Strike(when, act, f"{what} {index} after step {step}"))
-            continue
-        if not left:
-            continue
-        victim = chance.choice(left)
-        if what == "host":
-            index = next(i for i in range(hosts) if victim in _ranks_of(i, ranks, hosts))
-            mine = _ranks_of(index, ranks, hosts)
-            if watcher in mine:
-                what = "kill"
-            else:
-                lost |= set(mine)
-                name = f"host {index} (ranks {mine}) after step {step}"
-                strikes.append(Strike(when, do.kill_host(index), name))
-                continue
-        if what == "both" and len(left) > 1:
-            pair = chance.sample(left, 2)
-            lost |= set(pair)
-            act = chance.choice([do.kill, do.stop])
-            strikes.append(Strike(when, act(*pair), f"{act.__name__} {pair} after step {step}"))
-        elif what == "pause":
-            paused.add(victim)
-            pause_s = chance.choice([0.01, 0.05, 0.1, 0.2, 0.5, 1.5])
-            name = f"stop {victim} after step {step} for {pause_s} s"
-            strikes.append(Strike(when, do.stop(victim), name))
-            strikes.append(Strike(do.after(pause_s), do.go_on(victim)))
-        else:
-            lost.add(victim)
-            act = do.stop if what == "stop" else do.kill
-            strikes.append(Strike(when, act(victim), f"{act.__name__} {victim} after step {step}"))
-    return Schedule(ranks, hosts, strikes, frozenset(lost), frozenset(paused), step + 45)
 
 
-def _ranks_of(index: int, ranks: int, hosts: int) -> list[int]:
-    return list(range(index * ranks // hosts, (index + 1) * ranks // hosts))
-
-
-def play(runner: JobRunner, schedule: Schedule) -> tuple[list[str], FinishedJob]:
-    """Run it; what was wrong, and the job."""
-    faults = _Watched(schedule.strikes)
-    job = runner.run(
-        "--steps", str(schedule.steps), "--dtype", "float64", "--pause-ms", str(PAUSE_MS),
-        ranks=schedule.ranks, hosts=schedule.hosts, faults=faults,
-    )  # fmt: skip
-    if faults.hung:
-        return [f"hung for {HANG_S:.0f} s and was ended"], job
-    survivors = [r for r in range(schedule.ranks) if r not in schedule.lost | schedule.paused]
-    wrong = problems(job, schedule.steps, survivors)
-    for rank in schedule.paused - set(job.outcome.finished):
-        status = job.outcome.statuses.get(rank)
-        if status not in (75, -signal.SIGKILL):  # ended by itself, or with the job before it could
-            wrong.append(f"rank {rank} was fenced and ended with {status}")
-    if any(name for name, _ in faults.struck) and not wrong:
-        at_ns = int([at_s for name, at_s in faults.struck if name][-1] * 1e9)
-        went_on = min(schedule.steps - last_step_before(job, at_ns, r) for r in survivors)
-        if went_on < MORE_STEPS:
-            wrong.append(f"only {went_on} steps after the last fault")
-    return wrong, job
-
-
-class _Watched(Faults):
-    """Faults, and an end to a job that hangs."""
-
-    hung = False
-
-    def start(self, running: Running) -> None:
-        """As Faults; whoever still runs after HANG_S is ended."""
-        super().start(running)
-        self._clock = threading.Timer(HANG_S, self._end, (running,))
-        self._clock.start()
-
-    def stop(self) -> None:
-        """The job has ended."""
-        self._clock.cancel()
-        super().stop()
-
-    def _end(self, running: Running) -> None:
-        self.hung = True
-        for rank in range(running.config.num_ranks):
-            running.signal(rank, signal.SIGCONT)
-        for index in range(running.config.num_hosts):
-            running.signal_agent(index, signal.SIGCONT)
-            running.signal_agent(index, signal.SIGTERM)
-        time.sleep(8.0)
-        for pid in rank_pids(running.config).values():
-            with_pid_gone(pid)
-
-
-def with_pid_gone(pid: int) -> None:
-    """End a rank that did not end by itself."""
+def judge(seed: int, number: int, zygote: Path, keep: Path | None) -> Verdict:
+    """Plays one schedule; the folder of a job that went wrong is kept in ``keep``."""
+    schedule = draw(seed, number)
+    folder = Path(tempfile.mkdtemp(prefix="faults-"))
+    began = time.monotonic()
+    finished, went_on = 0, None
     try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
+        runner = JobRunner(zygote, folder)
+        played = play(runner, schedule)
+        if not played.job.outcome.formed:  # its port was taken by somebody before it could listen
+            schedule = draw(seed, number)  # its strikes hold clocks that have run
+            played = play(runner, schedule)
+        wrong, went_on = played.wrong, played.went_on
+        finished = len(played.job.outcome.finished)
+    except Exception as error:  # a schedule that cannot be judged is wrong, the rest goes on
+        wrong = [repr(error)]
+    if wrong and keep is not None:
+        shutil.copytree(folder, keep / f"{seed}-{number}", dirs_exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    return Verdict(
+        seed, number, str(schedule), schedule.ranks, schedule.hosts, _num_faults(schedule),
+        round(time.monotonic() - began, 1), finished, wrong, went_on,
+    )  # fmt: skip
 
 
-def main() -> int:
+def _num_faults(schedule: Schedule) -> int:
+    return sum(bool(strike.name) for strike in schedule.strikes)
+
+
+def known(path: Path | None, seed: int) -> dict[int, Verdict]:
+    """Verdicts of an earlier run that still speak of what this seed draws, by number."""
+    if path is None or not path.exists():
+        return {}
+    found = {}
+    for line in path.read_text().splitlines():
+        try:
+            verdict = Verdict(**json.loads(line))
+        except (ValueError, TypeError):
+            continue  # the line that an interrupted run was about to write, or another form
+        if verdict.seed == seed and verdict.schedule == str(draw(seed, verdict.number)):
+            found[verdict.number] = verdict
+    return found
+
+
+def summary(seed: int, num: int, verdicts: Sequence[Verdict]) -> _harness.Result:
+    """All of them in a few numbers."""
+    wrong = [v for v in verdicts if v.wrong]
+    went_on = [v.went_on for v in verdicts if v.went_on is not None]
+    figure = {
+        "played": len(verdicts),
+        "forks": _num_with(wrong, FORKED),
+        "hangs": _num_with(wrong, HUNG),
+        "wrong in all": len(wrong),
+        "fewest steps after the last fault": min(went_on, default=None),
+    }
+    kinds = collections.Counter(word for v in verdicts for word in _kinds(v.schedule))
+    several = collections.Counter(v.ranks for v in verdicts)
+    return _harness.Result(
+        name="random_faults",
+        figure=figure,
+        unit=f"schedules of seed {seed}",
+        target={"played": num, "forks": 0, "hangs": 0, "wrong in all": 0,
+                "fewest steps after the last fault": MORE_STEPS},
+        holds=len(verdicts) == num and not wrong,
+        spread={"ranks": f"{min(several, default=0)} to {max(several, default=0)}",
+                "hosts": f"1 to {max((v.hosts for v in verdicts), default=0)}",
+                "seconds": round(sum(v.seconds for v in verdicts))},
+        notes=[
+            "every survivor finished with the same parameters, equal to a reference that drops the "
+            "same contributions, and cascade analyze said ok, in each schedule that is not wrong",
+            f"{sum(v.faults for v in verdicts)} faults: "
+            + ", ".join(f"{number} x {kind}" for kind, number in sorted(kinds.items())),
+            *(str(v) for v in wrong),
+        ],
+    )  # fmt: skip
+
+
+def _num_with(wrong: Iterable[Verdict], beginning: str) -> int:
+    return sum(any(why.startswith(beginning) for why in v.wrong) for v in wrong)
+
+
+def _kinds(schedule: str) -> list[str]:
+    """The first word of each fault: kill, stop, host, agent, doze."""
+    return [name.split()[0] for name in schedule.partition(": ")[2].split("; ") if name]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
     """Play ``--num`` schedules; 1 when anything was wrong with any of them."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--num", type=int, default=100)
+    parser.add_argument("--num", type=_harness.at_least(1), default=100)
     parser.add_argument("--only", type=int, help="just this number")
     parser.add_argument("--keep", type=Path, help="folder for the traces of jobs that went wrong")
-    arguments = parser.parse_args()
-    numbers = range(arguments.num) if arguments.only is None else [arguments.only]
-    sys.stdout.write(f"seed {arguments.seed}, {len(numbers)} schedules\n")
-    bad = 0
-    with Zygote() as zygote:
-        for number in numbers:
-            schedule = draw(arguments.seed, number)
-            folder = Path(tempfile.mkdtemp(prefix="faults-"))
-            began = time.monotonic()
-            try:
-                runner = JobRunner(zygote.path, folder)
-                wrong, job = play(runner, schedule)
-                if not job.outcome.formed:  # its port was taken by somebody before it could listen
-                    wrong, job = play(runner, draw(arguments.seed, number))
-                done = "ok" if not wrong else "WRONG: " + " | ".join(wrong)
-                left = f"{len(job.outcome.finished)} finished"
-            except (
-                Exception
-            ) as error:  # a schedule that cannot be judged is wrong, the rest goes on
-                wrong, left = [repr(error)], "?"
-                done = f"WRONG: {error!r}"
-            bad += bool(wrong)
-            took = time.monotonic() - began
-            sys.stdout.write(f"#{number} {took:.0f} s, {schedule}: {left}, {done}\n")
-            sys.stdout.flush()
-            if wrong and arguments.keep:
-                shutil.copytree(folder, arguments.keep / f"{arguments.seed}-{number}")
-            shutil.rmtree(folder, ignore_errors=True)
-    sys.stdout.write(f"seed {arguments.seed}: {len(numbers)} played, {bad} wrong\n")
+    parser.add_argument(
+        "--results", type=Path, help="keeps each verdict; what it has is not played"
+    )
+    parser.add_argument("--save", action="store_true", help="keep the sum in benchmarks/results/")
+    words = list(sys.argv[1:] if argv is None else argv)
+    arguments = parser.parse_args(words)
+    if arguments.save and arguments.only is not None:
+        parser.error("one schedule is not enough to be kept; leave out --only or --save")
+    numbers = [arguments.only] if arguments.only is not None else list(range(arguments.num))
+    had = known(arguments.results, arguments.seed)
+    verdicts = [had[n] for n in numbers if n in had]
+    left = [n for n in numbers if n not in had]
+    say(
+        f"seed {arguments.seed}, {len(numbers)} schedules, {len(verdicts)} known, {len(left)} to play"
+    )
+    try:
+        verdicts += _play_all(arguments, left)
+    except KeyboardInterrupt:
+        again = "; the same command goes on" if arguments.results else ""
+        say(f"interrupted{again}")
+        return 130
+    bad = [v for v in verdicts if v.wrong]
+    say(f"seed {arguments.seed}: {len(verdicts)} played, {len(bad)} wrong "
+        f"{[v.number for v in bad] if bad else ''}".rstrip())  # fmt: skip
+    if arguments.only is None:
+        _harness.report(
+            summary(arguments.seed, len(numbers), verdicts),
+            arguments,
+            words,
+            command=shlex.join(["python", "-m", "tests.runtime.random_faults", *words]),
+        )
     return 1 if bad else 0
+
+
+def _play_all(arguments: argparse.Namespace, numbers: Sequence[int]) -> list[Verdict]:
+    verdicts = []
+    if not numbers:
+        return []
+    with Zygote() as zygote:
+        for at, number in enumerate(numbers, start=1):
+            verdict = judge(arguments.seed, number, zygote.path, arguments.keep)
+            verdicts.append(verdict)
+            if arguments.results is not None:
+                _append(arguments.results, json.dumps(dataclasses.asdict(verdict)))
+            say(f"[{at}/{len(numbers)}] {verdict}")
+    return verdicts
+
+
+def _append(path: Path, line: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    before = path.read_text() if path.exists() else ""
+    torn = "\n" if before and not before.endswith("\n") else ""
+    with path.open("a") as file:
+        file.write(f"{torn}{line}\n")
+
+
+def say(text: str) -> None:
+    """One line, at once."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -60,6 +60,11 @@ class Recipe:
             scheduler.step()
 
 
+def last_step(most: int, told: Path | None) -> int:
+    """The step to end with: ``most``, or the one in the file ``told`` once it is there."""
+    return min(most, int(told.read_text())) if told is not None and told.exists() else most
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=60)
@@ -67,6 +72,7 @@ def main() -> None:
     parser.add_argument("--save", type=Path)
     parser.add_argument("--pause-ms", type=float, default=15.0)
     parser.add_argument("--from-zero", action="store_true", help="start_step is not asked")
+    parser.add_argument("--until", type=Path, help="holds the last step, as soon as it is known")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float64)
@@ -77,6 +83,8 @@ def main() -> None:
     loss_of = nn.CrossEntropyLoss()
     first = 0 if arguments.from_zero else cascade.start_step()
     for step in range(first + 1, arguments.steps + 1):
+        if step > last_step(arguments.steps, arguments.until):
+            break
         inputs, labels = train.batch_of(7, rank, step)
         recipe.optimizer.zero_grad()
         loss_of(model(inputs), labels).backward()

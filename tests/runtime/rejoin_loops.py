@@ -142,6 +142,24 @@ class Frozen(Loop):
             module[3].requires_grad_(False)
 
 
+class Closure(Loop):
+    """The optimizer steps with a closure, which no newcomer can replay."""
+
+    def finish(self, optimizer: torch.optim.Optimizer, step: int) -> None:
+        optimizer.step(lambda: 0.0)
+
+
+class Clips(Loop):
+    """The script changes the weights outside of the optimizer, so the log alone leads elsewhere."""
+
+    def finish(self, optimizer: torch.optim.Optimizer, step: int) -> None:
+        optimizer.step()
+        with torch.no_grad():
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    parameter.clamp_(-0.02, 0.02)
+
+
 class Another(Loop):
     """The rank that comes back does not train a layer that the others train."""
 
@@ -153,7 +171,7 @@ class Another(Loop):
 
 LOOPS: dict[str, type[Loop]] = {
     kind.__name__: kind
-    for kind in (Loop, Unused, Views, NoSync, Skips, Adds, Scaled, Frozen, Another)
+    for kind in (Loop, Unused, Views, NoSync, Skips, Adds, Scaled, Frozen, Closure, Clips, Another)
 }
 
 

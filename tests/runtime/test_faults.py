@@ -14,7 +14,7 @@ from tests.runtime import faults as do
 from tests.runtime.checks import last_step_before, problems
 from tests.runtime.faults import Faults, Running, Strike
 from tests.runtime.jobs import FinishedJob, JobRunner
-from tests.runtime.random_faults import MORE_STEPS, draw, play
+from tests.runtime.schedules import MORE_STEPS, draw, play
 
 STEPS = 46
 AT = 10
@@ -210,7 +210,7 @@ def test_a_held_interpreter_lock_removes_nobody(jobs: JobRunner, tmp_path) -> No
 @pytest.mark.parametrize("number", range(4))
 def test_random_faults(jobs: JobRunner, number: int) -> None:
     schedule = draw(20261130, number)
-    wrong, _ = play(jobs, schedule)
+    wrong = play(jobs, schedule).wrong
     assert wrong == [], f"seed 20261130, number {number}: {schedule}"
 
 

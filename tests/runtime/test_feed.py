@@ -10,8 +10,10 @@ import pytest
 import torch
 
 from cascade_runtime.rank import feed as feed_file
+from cascade_runtime.rank import heard_queue
 from cascade_runtime.rank.feed import READY, Feed
-from cascade_runtime.rank.receiver import Heard, Receiver
+from cascade_runtime.rank.heard_queue import QUEUED, QUEUED_BYTES, Heard, HeardQueue
+from cascade_runtime.rank.receiver import Receiver
 from cascade_runtime.rank.state_codec import pack
 from cascade_runtime.vocabulary.identity import Actor
 
@@ -96,6 +98,40 @@ def test_who_reads_too_slowly_is_let_go_and_nobody_waits(
     assert slowest < 0.1
     assert sum(p.nbytes if isinstance(p, memoryview) else len(p) for m in feed._backlog if m
                for p in m) < 1 << 20  # fmt: skip
+
+
+def test_messages_that_nobody_takes_are_bounded_in_bytes_and_one_may_always_come(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heard_queue, "QUEUED_BYTES", 1 << 18)
+    feed = Feed(NEWCOMER, SOURCE, str(receiver._path))
+    until(lambda: feed.is_ready, "ready")
+    half, whole = torch.zeros(1 << 17, dtype=torch.uint8), torch.zeros(1 << 19, dtype=torch.uint8)
+    for tensor in (whole, half, half, half):
+        feed.push(pack("entry", {"t": tensor}))
+    said(receiver)
+    sizes = []
+    for _ in range(4):
+        sizes.append(heard(receiver).body["t"].nbytes)
+        assert receiver._queue._bytes <= 1 << 18
+    assert sizes == [1 << 19, 1 << 17, 1 << 17, 1 << 17]
+    feed.stop()
+
+
+def test_the_queue_is_full_by_number_or_by_bytes() -> None:
+    message, closed = Heard(1, "entry", {}), True
+    queue = HeardQueue()
+    assert queue.put(message, 100 * QUEUED_BYTES, lambda: closed)
+    assert not queue.put(message, 0, lambda: closed)
+    assert queue.take() == message
+    for _ in range(QUEUED):
+        assert queue.put(message, 1, lambda: closed)
+    assert not queue.put(message, 1, lambda: closed)
+    assert queue.take() and queue.put(message, QUEUED_BYTES - QUEUED + 1, lambda: closed)
+    assert not queue.put(message, 1, lambda: closed)
+    for _ in range(QUEUED):
+        assert queue.take()
+    assert queue.take() is None and queue._bytes == 0
 
 
 def test_bytes_that_are_no_message_end_the_connection(receiver: Receiver) -> None:

@@ -17,8 +17,9 @@ from torch import nn
 from cascade_runtime.agent.protocol import Serve
 from cascade_runtime.rank import feed as feed_file
 from cascade_runtime.rank.feed import READY, Feeds
+from cascade_runtime.rank.heard_queue import Heard
 from cascade_runtime.rank.objects import ModelObjects
-from cascade_runtime.rank.receiver import Heard, Receiver
+from cascade_runtime.rank.receiver import Receiver
 from cascade_runtime.rank.snapshot import TrainingState
 from cascade_runtime.rank.state_codec import read_message
 from cascade_runtime.vocabulary.identity import Actor, Clock

@@ -10,6 +10,7 @@ from cascade_runtime.agent.judge import (
     LEVEL_PATIENCE_S,
     OPEN_PATIENCE_S,
     ORDER_AGAIN_S,
+    STUCK_NO_MORE_S,
     Judge,
 )
 from cascade_runtime.agent.protocol import DebtInfo, DebtNote, Reconciled, Round, Trigger, View
@@ -125,6 +126,30 @@ def test_a_death_or_a_stuck_rank_wants_a_walk_at_once(regime, trigger):
     agent = Agent(regime, (DS, DC)).report("a", "a").rounds(CALM)
     agent.judge.add(trigger)
     assert agent.wants() == WALK
+
+
+def test_walks_for_a_rank_that_stays_stuck_come_at_ever_longer_pauses():
+    """A group that cannot be formed at all failed thousands of times otherwise."""
+    agent, now, pauses = Agent(S), NOW, []
+    for epoch in range(2, 12):
+        agent.judge.add(Trigger(None, None, [], "rank 0 is stuck"))
+        waited = 0.0
+        while not agent.judge.wants_walk(now + waited)[0]:
+            waited += 0.25
+        pauses.append(waited)
+        now += waited
+        agent.install(view(0, 1, epoch=epoch), now)
+    assert pauses == [0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 16.0, 16.0, 16.0]
+    agent.judge.add(Trigger(None, None, [], "rank 0 is stuck"))
+    agent.judge.add(death_of(1))
+    assert agent.judge.wants_walk(now)[0], "a death does not wait"
+    agent.install(view(0, regime=C, epoch=12, departed=actors(1)), now)
+    now += STUCK_NO_MORE_S
+    agent.judge.triggers.clear()
+    agent.judge.add(Trigger(None, None, [], "rank 0 is stuck"))
+    agent.install(view(0, regime=C, epoch=13), now)
+    agent.judge.add(Trigger(None, None, [], "rank 0 is stuck"))
+    assert agent.judge.wants_walk(now + 0.5)[0], "a view that stood was no failure"
 
 
 def test_who_leaves_alone_leaves_at_once_with_debts_open():

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cascade_runtime.agent import newcomers
+from cascade_runtime.agent.protocol import Level
 from cascade_runtime.agent.rank_process import RankProcess
 from cascade_runtime.vocabulary.identity import Actor
 from tests.agent.facts import view
@@ -77,6 +78,40 @@ def test_where_no_process_can_be_started_the_agent_goes_on(
     assert f"rank 0 could not be started ({error})" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("refused", "started"),
+    [((0,), [1, 2, 3]), ((0, 1), [1]), ((0, 2), [1, 2, 3]), ((1, 2), [1, 2]), ((), [1, 2, 3])],
+)
+def test_who_was_refused_twice_in_a_row_is_not_started_again(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    refused: tuple[int, ...],
+    started: list[int],
+) -> None:
+    """Once more is tried, and a life that ended otherwise in between begins the count anew."""
+    starts = Starts()
+    agent = LoneAgent(tmp_path, start=starts, respawn=3)
+
+    async def test(path: Path) -> None:
+        for incarnation in range(4):
+            actor = Actor(0, incarnation)
+            if incarnation and actor not in starts.asked:
+                break
+            if incarnation in refused:
+                agent.config.refusal_path(actor).write_text("no such layer")
+            if incarnation:
+                agent.newcomers._local[actor] = agent.process(actor)
+            ended(agent, actor, 2)
+            await soon()
+
+    agent.run(test)
+    assert [actor.incarnation for actor in starts.asked] == started
+    told = capsys.readouterr().err
+    times = int(started != [1, 2, 3])
+    assert told.count("rank 0 is not started again: it was refused 2 times in a row") == times
+    assert told.count("rank 0 is not started again") == 1
+
+
 def test_who_cannot_be_added_hears_why(tmp_path: Path) -> None:
     agent = LoneAgent(tmp_path, start=Starts(OSError(errno.EAGAIN, "too many processes")))
 
@@ -109,6 +144,26 @@ def test_the_end_of_the_job_waits_for_no_newcomer(
 
     agent.run(test)
     assert signals[-1] == signal.SIGKILL
+
+
+def test_a_newcomer_is_not_level_from_its_hello_until_it_says_that_it_is(tmp_path: Path) -> None:
+    agent = LoneAgent(tmp_path)
+    host, coming = agent.host, Actor(5)
+    not_level = agent.newcomers.not_level
+    agent.newcomers._local[coming] = agent.process(coming)
+    assert not_level() == [], "its script may be loading data for minutes"
+    host.attached.add(coming)
+    assert not_level() == [coming]
+    host.joins.on_level(Level(coming, Actor(1), 0, 12))
+    assert not_level() == []
+    host.joins.on_level(Level(coming, None, -1, -1))
+    assert not_level() == [coming], "its source was lost"
+
+    async def ends(path: Path) -> None:
+        agent.newcomers.on_exit(coming, -signal.SIGKILL)
+
+    agent.run(ends)
+    assert not_level() == []
 
 
 # ---- the agent's own death ------------------------------------------------------------------------

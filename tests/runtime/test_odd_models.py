@@ -87,6 +87,16 @@ def test_a_forward_that_fails_on_one_rank_costs_a_batch_or_the_rank(
     assert_ok(job)
 
 
+def test_a_parameter_that_one_rank_replaces_costs_that_rank(
+    jobs: JobRunner, capfd: pytest.CaptureFixture[str]
+) -> None:
+    job = run(jobs, "ReplacedHere")
+    assert job.outcome.exit_code == 0
+    assert job.outcome.finished == [0, 2]
+    assert "rank 1: the model's parameters are not those" in capfd.readouterr().err
+    assert_ok(job)
+
+
 def test_ranks_with_fewer_batches_leave_and_the_others_go_on(jobs: JobRunner) -> None:
     job = run(jobs, "Uneven")
     assert job.outcome.exit_code == 0
@@ -104,6 +114,11 @@ def test_ranks_with_fewer_batches_leave_and_the_others_go_on(jobs: JobRunner) ->
     [
         ("NoGradient", "some parameters got no gradient", "find_unused_parameters=True"),
         ("Leftover", "accumulated under no_sync and never reduced", "outside of no_sync"),
+        (
+            "Replaced",
+            "3.weight, 3.bias changed, and would not be reduced (step 5)",
+            "start a new job",
+        ),
         ("FrozenHere", "gradient buckets differ", "freeze or thaw the same ones"),
         ("StaticUnused", "gradient buckets differ", "run the same layers in the same order"),
         ("SyncBatchNorm", "SyncBatchNorm layers run collectives of their own", "use BatchNorm"),

@@ -15,12 +15,14 @@ from typing import Any
 
 import pytest
 
+from cascade_runtime.agent import rank_process
 from cascade_runtime.agent.config import JobConfig
 from cascade_runtime.agent.rank_process import (
     RankProcess,
     Spawner,
     describe_status,
     rank_environment,
+    zombie_status,
 )
 from cascade_runtime.vocabulary.identity import Actor
 
@@ -118,6 +120,40 @@ def test_a_process_is_watched_as_soon_as_there_is_a_descriptor(
     assert failures == []
 
 
+# ---- processes that nobody has waited for ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("raise SystemExit(3)", 3),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGABRT)", -signal.SIGABRT),
+        ("", None),
+    ],
+)
+def test_how_a_process_failed_is_known_before_its_parent_asks(
+    code: str, status: int | None
+) -> None:
+    started = subprocess.Popen([sys.executable, "-S", "-c", code])
+    os.waitid(os.P_PID, started.pid, os.WEXITED | os.WNOWAIT)
+    assert zombie_status(started.pid) == status
+    started.wait()
+    assert zombie_status(started.pid) is None
+    assert zombie_status(os.getpid()) is None, "it runs"
+
+
+def test_a_death_waits_for_no_word_of_its_parent(
+    config: JobConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its parent, here this test, waits for it when it comes round to it."""
+    monkeypatch.setattr(rank_process, "STATUS_PATIENCE_S", 3600.0)
+    started = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"])
+    process = Spawner(config, 0).adopt(RANK, started.pid)
+    assert watched(process, lambda: process.signal(signal.SIGKILL)) == -signal.SIGKILL
+    started.wait()
+
+
 # ---- processes of somebody else -------------------------------------------------------------------
 
 
@@ -134,6 +170,7 @@ def test_an_adopted_process_that_leaves_a_note(config: JobConfig, stranger: int)
 def test_a_note_that_comes_a_moment_later(
     config: JobConfig, stranger: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(rank_process, "zombie_status", lambda pid: None)
     spawner = Spawner(config, 0)
     asked = []
     real = spawner.status_of
@@ -150,7 +187,10 @@ def test_a_note_that_comes_a_moment_later(
     assert len(asked) == 2
 
 
-def test_when_nobody_can_tell_it_was_killed(config: JobConfig, stranger: int) -> None:
+def test_when_nobody_can_tell_it_was_killed(
+    config: JobConfig, stranger: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rank_process, "zombie_status", lambda pid: None)  # somebody was quicker
     process = Spawner(config, 0).adopt(RANK, stranger)
     assert watched(process, lambda: process.signal(signal.SIGTERM)) == -signal.SIGKILL
 

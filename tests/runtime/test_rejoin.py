@@ -92,6 +92,9 @@ def test_it_comes_back_and_steps_with_the_others(
     assert len(ends(job, victim, 1)) >= AFTER
     (join,) = joins(job)
     assert join["joined"] == [{"rank": victim, "incarnation": 1}]
+    churn = [r for r in job.rows("health") if r["fault"] == "NODE_CHURN_HIGH"]
+    assert len(churn) == 1, "its way in is one churn"
+    assert job.rows("transitions")[-1]["to_regime"] != "EVENTUAL"
     (received,) = [r for r in job.rows("checkpoints") if r["action"] == "received"]
     saved = {r["checkpoint_id"]: r for r in job.rows("checkpoints") if r["action"] == "saved"}
     source = saved[received["checkpoint_id"]]

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import random
+import signal
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
+from cascade_runtime.agent.fencing import process_state
+from cascade_runtime.agent.launcher import rank_pids
+from cascade_runtime.vocabulary.identity import Actor
+from tests.long import one_in
 from tests.runtime import faults as do
 from tests.runtime import rejoin_job
 from tests.runtime.faults import Faults, Running, Strike
 from tests.runtime.jobs import JobRunner
-from tests.runtime.test_rejoin import killed, problems, run
+from tests.runtime.test_rejoin import AFTER, AT, killed, problems, run
 
 STEPS = 120
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(150)]
@@ -72,7 +79,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", one_in(4, CASES))
 def test_the_others_go_on(jobs: JobRunner, capfd: pytest.CaptureFixture[str], name: str) -> None:
     case = CASES[name]
     job = run(
@@ -85,21 +92,78 @@ def test_the_others_go_on(jobs: JobRunner, capfd: pytest.CaptureFixture[str], na
     assert "Traceback" not in told
 
 
-@pytest.mark.parametrize("number", range(6))
+MOST_STEPS = 2000
+LIVES = 2
+"""How often a rank is started again."""
+
+
+class Struck:
+    """Kills, and who of the ranks they hit: what must be lost follows from that alone."""
+
+    def __init__(self, ranks: int, until: Path) -> None:
+        self.actors: set[Actor] = set()
+        self._ranks = range(ranks)
+        self._until = until
+        self._looked_s = 0.0
+
+    @property
+    def lost(self) -> tuple[int, ...]:
+        """Ranks whose last life was hit; every other one must come back and finish."""
+        return tuple(sorted(a.rank for a in self.actors if a.incarnation == LIVES))
+
+    def kill(self, rank: int) -> Callable[[Running], bool]:
+        """The newest incarnation of the rank, if it lives."""
+
+        def what(job: Running) -> bool:
+            actor = job.newest(rank)
+            if process_state(rank_pids(job.config)[actor]) in (None, "Z"):
+                return False
+            self.actors.add(actor)
+            return job.signal_newest(rank, signal.SIGKILL)
+
+        return what
+
+    def all_are_back(self, job: Running) -> bool:
+        """Whoever was hit and had a life left is a member again."""
+        if time.monotonic() - self._looked_s < 0.05:
+            return False
+        self._looked_s = time.monotonic()
+        newest = [job.newest(r) for r in self._ranks if r not in self.lost]
+        return all(
+            a not in self.actors and (a.incarnation == 0 or job.has_joined(a.rank, a.incarnation))
+            for a in newest
+        )
+
+    def end(self, job: Running) -> None:
+        """All train some more steps together, and that is the end."""
+        stands = max(job.decided_newest(rank) for rank in self._ranks)
+        draft = self._until.with_suffix(".draft")
+        draft.write_text(str(stands + AFTER + 5))
+        draft.rename(self._until)
+
+
+@pytest.mark.parametrize("number", one_in(3, range(6)))
 def test_random_faults_on_the_way(
-    jobs: JobRunner, capfd: pytest.CaptureFixture[str], number: int
+    jobs: JobRunner, capfd: pytest.CaptureFixture[str], tmp_path: Path, number: int
 ) -> None:
     draw = random.Random(20261130 + number)
-    strikes = [*killed(draw.randrange(4))]
+    until = tmp_path / "until"
+    struck = Struck(4, until)
+    victim = draw.randrange(4)
+    watched = next(r for r in range(4) if r != victim)
+    strikes = [Strike(do.after_step(watched, AT, "waiting"), struck.kill(victim), "first")]
     for _ in range(2):
-        what = draw.choice([do.kill_newest(draw.randrange(4)), do.kill_agent(draw.randrange(2))])
+        what = draw.choice([struck.kill(draw.randrange(4)), do.kill_agent(draw.randrange(2))])
         strikes.append(Strike(do.after(draw.uniform(0.1, 0.9)), what))
+    strikes.append(Strike(struck.all_are_back, struck.end, "end"))
     faults = Faults(strikes)
     job = jobs.run(
-        "--steps", str(STEPS), script=rejoin_job.__file__, faults=faults, hosts=2, respawn=2,
-        respawn_delay_s=0.1,
+        "--steps", str(MOST_STEPS), "--until", str(until), script=rejoin_job.__file__,
+        faults=faults, hosts=2, respawn=LIVES, respawn_delay_s=0.1,
     )  # fmt: skip
     told = capfd.readouterr().err
-    lost = tuple(r for r in range(4) if r not in job.outcome.finished)
-    assert len(lost) < 4, told
-    assert problems(job, STEPS, lost=lost) == [], told
+    names = [name for name, _ in faults.struck]
+    assert "first" in names and "end" in names, f"not all came back: {told}"
+    assert problems(job, int(until.read_text()), lost=struck.lost) == [], told
+    for rank in struck.lost:
+        assert f"rank {rank} is not started again: it was, {LIVES} times" in told

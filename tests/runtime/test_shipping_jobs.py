@@ -115,7 +115,9 @@ def test_what_cascade_run_says(
         out = tmp_path / "one"
         said = run("--collector", collector.url, "--out", str(out), script, "--steps", "8")
         (run_id,) = {m["run_id"] for m in collector.metas}
-        assert f"cascade: run {run_id} in {collector.url}\n" in said
+        page = f"{collector.url}/dash/run/{run_id}"
+        assert f"cascade: look at it: {page}   (it fills as the job runs)\n" in said
+        assert f"cascade: every row is in the collector; look at it: {page}\n" in said
         assert "cascade push" not in said
         assert not list(out.glob("events/*/*"))
         collector.always = hangs

@@ -63,6 +63,10 @@ class Job:
         self.leader = 0
         self.handed: list[tuple[int, Trigger]] = []
         self.observe = False
+        self.not_level: dict[int, list[Actor]] = {}
+        """Newcomers that are not level yet, by host."""
+        self.silent: set[int] = set()
+        """Hosts whose agents say nothing."""
 
     def install(self, *ranks: int, regime: Regime = Regime.STRONG, **fields: Any) -> None:
         new = view(*ranks, regime=regime, epoch=self.epoch, **fields)
@@ -87,9 +91,14 @@ class Job:
             self.look()
 
     def look(self) -> None:
-        told = [watch.waits(self.now_s) for watch, _ in self.watches]
+        told = [
+            watch.waits(self.now_s, self.not_level.get(host, []))
+            for host, (watch, _) in enumerate(self.watches)
+        ]
         for watch, _ in self.watches:
             for host, waits in enumerate(told):
+                if host in self.silent:
+                    continue
                 sent = unpack_frame(pack_frame(waits)[4:]).body
                 assert isinstance(sent, Waits)
                 watch.on_waits(Actor(4 + host), sent, self.now_s)
@@ -202,6 +211,67 @@ def test_two_losses_within_a_minute_are_churn_and_the_end_of_the_job_is_none(job
     job.epoch = 3
     job.install(departed=actors(0, 1), member_reason="finished")
     assert len(job.fired()) == 1
+
+
+def churns(job):
+    """Whether each agent takes it for churn."""
+    return [
+        any(t.fault is FaultEvent.NODE_CHURN_HIGH for t in judge.standing)
+        for _, judge in job.watches
+    ]
+
+
+QUIET_STEPS = int(POLICY.node_churn.quiet_s / PERIOD_S)
+
+
+def test_a_newcomer_is_churn_on_all_agents_until_it_is_level_and_then_for_a_quiet_time(job):
+    job.steps(5)
+    job.not_level = {1: [Actor(5)]}
+    job.steps(1)
+    ((_, trigger),) = job.handed
+    assert trigger.fault is FaultEvent.NODE_CHURN_HIGH
+    assert trigger.reason.endswith("rank 5 is not level yet")
+    (row,) = job.fired()
+    assert (row["value"], row["threshold"]) == (1.0, 0.0)
+    job.steps(2 * QUIET_STEPS)
+    assert churns(job) == [True, True], "for as long as it takes"
+    job.not_level = {}
+    job.steps(QUIET_STEPS - 1)
+    assert churns(job) == [True, True]
+    job.steps(2)
+    assert churns(job) == [False, False]
+    assert len(job.handed) == 1
+
+
+def test_a_newcomer_that_is_let_in_is_no_newcomer_any_more(job):
+    job.steps(5)
+    job.not_level = {0: [Actor(5)]}
+    job.steps(1)
+    job.epoch, job.not_level = 1, {}
+    job.install(0, 1, 2, 3, 5, joined=actors(5), member_reason="joined")
+    job.steps(QUIET_STEPS + 2)
+    assert churns(job) == [False, False]
+    assert len(job.handed) == 1, "coming and joining are one churn"
+
+
+def test_newcomers_of_a_host_that_is_silent_for_long_hold_nobody_in_causal(job):
+    job.steps(5)
+    job.not_level = {1: [Actor(5)]}
+    job.steps(1)
+    job.silent = {1}
+    job.steps(int(POLICY.dead.silent_s / PERIOD_S))
+    assert churns(job) == [True, True]
+    job.steps(QUIET_STEPS + 3)
+    assert churns(job) == [False, False]
+
+
+def test_an_agent_that_takes_over_knows_of_newcomers(job):
+    job.not_level = {0: [Actor(5)]}
+    job.steps(5)
+    job.leader = 1
+    job.steps(5)
+    assert [r["fault"] for r in job.fired(1)] == [FaultEvent.NODE_CHURN_HIGH]
+    assert len(job.handed) == 1
 
 
 def test_a_rank_that_stands_still_is_named_and_handed_to_nobody(job):

@@ -125,6 +125,8 @@ class Waits(msgspec.Struct, frozen=True, tag="waits"):
 
     steps: list[StepWait]
     places: list[Place]
+    not_level: list[Actor] = []
+    """Newcomers of my host that take a member's snapshot and log."""
 
 
 class AddRank(msgspec.Struct, frozen=True, tag="add_rank"):

@@ -13,11 +13,16 @@ from dashboard.shell.pages._grid import column, grid, link
 from dashboard.shell.pages._page import Content, Page, notice, title
 from dashboard.shell.parties import parties
 from dashboard.shell.paths import Place, address
-from dashboard.shell.words import count, duration, ended, moment
+from dashboard.shell.words import count, duration, ended, going_on, moment
 
 _COLUMNS = [
     link("name", "Name", flex=2, minWidth=160),
-    column("state", width=130),
+    column(
+        "state",
+        width=170,
+        headerTooltip="quiet: its end is not known, and no row has come for a while; "
+        "it was killed, or its host agents cannot reach this collector",
+    ),
     column("verdict", width=130),
     column("mode", width=110),
     column("party", "Took part", width=165, headerTooltip="ranks train; host agents watch them"),
@@ -32,22 +37,32 @@ def _content(shell: Shell, place: Place, query: dict[str, str]) -> Content:
     runs = shell.runs()
     if not runs:
         return [title("Runs"), _none()]
-    num_live = sum(run.state == "live" for run in runs)
-    said = f"{count(len(runs))} in all, {count(num_live)} live"
+    states = [_state(run) for run in runs]
+    said = f"{count(len(runs))} in all, {count(states.count('live'))} live"
     party = parties(shell.store, runs)
-    rows = [_row(run, party[run.run_id], shell.store.meta(run.run_id).created_ns) for run in runs]
+    began = [shell.store.meta(run.run_id).created_ns for run in runs]
+    rows = [
+        _row(run, state, party[run.run_id], created_ns)
+        for run, state, created_ns in zip(runs, states, began, strict=True)
+    ]
     return [
         title("Runs", html.Span(said, className="cs-dim")),
         grid(rows, _COLUMNS, label="runs"),
     ]
 
 
-def _row(run: RunSummary, party: str, created_ns: int) -> dict[str, Any]:
+def _state(run: RunSummary) -> str:
+    if run.state == "live":
+        return going_on(run.last_seen_ns)
+    return ended(run.clean_end, run.ended_ns)
+
+
+def _row(run: RunSummary, state: str, party: str, created_ns: int) -> dict[str, Any]:
     """One run; it began when its trace says so: what was pushed came later."""
-    until = run.ended_ns or (time.time_ns() if run.state == "live" else run.last_seen_ns)
+    until = run.ended_ns or (time.time_ns() if state == "live" else run.last_seen_ns)
     return {
         "name": {"text": run.name, "href": address("run", run.run_id)},
-        "state": run.state if run.state == "live" else ended(run.clean_end, run.ended_ns),
+        "state": state,
         "verdict": _verdict(run),
         "mode": run.mode,
         "party": party,

@@ -41,3 +41,19 @@ def test_a_pushed_run_began_when_its_trace_says_so_and_took_as_long():
 )
 def test_how_it_ended(clean, said):
     assert row_of(ended_ns=T0 + 1, clean_end=clean)["state"] == said
+
+
+@pytest.mark.parametrize(
+    ("ago_s", "said"), [(1, "live"), (59, "live"), (61, "quiet for 1 min 01 s"), (7260, "quiet for 2 h 01 min")]
+)  # fmt: skip
+def test_a_run_without_an_end_is_live_while_rows_come(ago_s, said, monkeypatch):
+    """What was pushed without an end, or whose machine went down, is not called live for ever."""
+    store = Store()
+    store.put_meta(make_meta(run_id=RUN, created_ns=T0, ended_ns=None, clean_end=None))
+    (run,) = store.runs()
+    now_ns = run.last_seen_ns + ago_s * 1_000_000_000
+    monkeypatch.setattr("dashboard.shell.words.time.time_ns", lambda: now_ns)
+    page = _content(SimpleNamespace(store=store, runs=store.runs), HOME, {})
+    (row,) = page[1].children.rowData
+    assert row["state"] == said
+    assert f"1 in all, {int(said == 'live')} live" in str(page[0])

@@ -299,6 +299,34 @@ class FrozenHere(Case):
         super().step(ddp, optimizer, step)
 
 
+class Replaced(Case):
+    """A layer is put in another one's place while it trains; nothing else would fail."""
+
+    options = {"find_unused_parameters": True}  # noqa: RUF012
+
+    def step(self, ddp: DistributedDataParallel, optimizer: Any, step: int) -> None:
+        if step == 3:
+            ddp.module[1] = nn.Identity()  # one without parameters may come, or go
+            ddp.module[2] = nn.Tanh()
+        if step == 5:
+            ddp.module[3] = nn.Linear(16, 16)
+        super().step(ddp, optimizer, step)
+
+    def module(self) -> nn.Module:
+        return nn.Sequential(
+            nn.Linear(16, 16), nn.ReLU(), nn.ReLU(), nn.Linear(16, 16), nn.Linear(16, 4)
+        )
+
+
+class ReplacedHere(Replaced):
+    """On one rank alone."""
+
+    def step(self, ddp: DistributedDataParallel, optimizer: Any, step: int) -> None:
+        if step == 5 and dist.get_rank() == 1:
+            ddp.module[3].weight = nn.Parameter(torch.randn(16, 16))
+        Case.step(self, ddp, optimizer, step)
+
+
 class SyncBatchNorm(Case):
     """Layers with collectives of their own."""
 

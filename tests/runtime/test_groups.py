@@ -1,0 +1,110 @@
+"""How long forming a communicator may take, where it fails again and again; gloo is played here."""
+
+from __future__ import annotations
+
+from collections import deque
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import torch.distributed as dist
+
+from cascade_runtime.agent.protocol import Get, Halt, Value
+from cascade_runtime.rank.groups import (
+    FORM_TIMEOUT_S,
+    MAX_FORM_TIMEOUT_S,
+    GlooFactory,
+    NoAnswer,
+    Superseded,
+    ask,
+)
+from tests.agent.facts import actors
+
+
+class Link:
+    """An agent that answers what it was told to; nothing at all counts as time that went by."""
+
+    def __init__(self) -> None:
+        self.inbox: deque[Any] = deque()
+        self.answers: deque[Any] = deque()
+        self.patience: list[float | None] = []
+
+    def send(self, message: Any) -> None:
+        assert isinstance(message, Get)
+
+    def receive(self, timeout_s: float | None = None) -> Any:
+        self.patience.append(timeout_s)
+        return self.answers.popleft() if self.answers else None
+
+
+class Gloo:
+    """Asks the store for one key, as the real one does, and connects or does not."""
+
+    class _Options:
+        _timeout = timedelta()
+
+    connects = True
+    given: list[timedelta]
+
+    def __init__(self, store: Any, rank: int, size: int, options: Any) -> None:
+        self.given.append(options._timeout)
+        store.get("0/1")
+        if not self.connects:
+            raise RuntimeError("connection refused")
+
+    @staticmethod
+    def create_device(hostname: str) -> str:
+        return hostname
+
+
+@pytest.fixture
+def link(monkeypatch: pytest.MonkeyPatch) -> Link:
+    monkeypatch.setattr(dist, "ProcessGroupGloo", Gloo)
+    monkeypatch.setattr(Gloo, "given", [], raising=False)
+    return Link()
+
+
+def forms(factory: GlooFactory, link: Link, *answers: Any) -> bool:
+    link.answers.extend(answers)
+    link.patience.clear()
+    try:
+        factory.form(actors(0, 1), actors(0)[0], 3)
+    except Superseded:
+        return False
+    return True
+
+
+VALUE = Value("0/1", b"here")
+
+
+def test_each_failure_gives_the_next_forming_twice_as_long(
+    link: Link, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    factory = GlooFactory(link, "127.0.0.1")  # type: ignore[arg-type]
+    monkeypatch.setattr(Gloo, "connects", False)
+    assert not forms(factory, link, VALUE)
+    for _ in range(4):
+        assert not forms(factory, link), "nobody tells the key"
+        assert link.patience == [Gloo.given[-1].total_seconds()]
+    assert [t.total_seconds() for t in Gloo.given] == [3.0, 6.0, 12.0, 24.0, MAX_FORM_TIMEOUT_S]
+    monkeypatch.setattr(Gloo, "connects", True)
+    assert forms(factory, link, VALUE)
+    assert forms(factory, link, VALUE)
+    assert Gloo.given[-1].total_seconds() == FORM_TIMEOUT_S
+
+
+@pytest.mark.parametrize("told", [Value("0/1", None), Halt(4, graceful=True)], ids=["over", "walk"])
+def test_a_view_that_is_walked_away_from_was_no_failure(link: Link, told: Any) -> None:
+    factory = GlooFactory(link, "127.0.0.1")  # type: ignore[arg-type]
+    for _ in range(3):
+        assert not forms(factory, link, told)
+    assert {t.total_seconds() for t in Gloo.given} == {FORM_TIMEOUT_S}
+
+
+def test_no_answer_is_told_from_an_epoch_that_is_over(link: Link) -> None:
+    with pytest.raises(NoAnswer):
+        ask(link, 3, "0/1")  # type: ignore[arg-type]
+    link.answers.append(Value("0/1", None))
+    with pytest.raises(Superseded) as over:
+        ask(link, 3, "0/1")  # type: ignore[arg-type]
+    assert not isinstance(over.value, NoAnswer)
