@@ -16,7 +16,7 @@ from dashboard.demo.faults import Kill
 from tests.runtime import cohorts_job
 from tests.runtime.causal_reference import Replay
 from tests.runtime.jobs import FinishedJob, JobRunner
-from tests.runtime.test_scenarios import DEFAULT
+from tests.runtime.policies import DEFAULT
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(120)]
 
