@@ -26,31 +26,28 @@ def wait_lines(report: Report, page: Page) -> Iterator[str]:
         f"{waits.total_rank_s:.3f} rank-seconds spent waiting in collectives ({idle}), "
         f"{waits.share_pct:.1f} % of everyone's time"
     )
-    by_cause = sorted(waits.by_rank, key=lambda r: -r.caused_s)
-    if by_cause and by_cause[0].caused_s > 0:
+    by_blame = sorted(waits.by_rank, key=lambda r: -r.caused_s)
+    if by_blame and by_blame[0].caused_s > 0:
         main = waits.main_cause()
-        top = by_cause[0] if main is None else main
+        top = by_blame[0] if main is None else main
         least = min(waits.by_rank, key=lambda r: r.waited_s)
         dead = any(top.rank in walk.missing for walk in report.transitions)
         if main is None:
-            said = "the blame is about even: nobody in particular made the others wait"
-        elif dead:
-            said = (
-                f"the others waited {top.caused_s:.3f} s for rank {top.rank}, which left the view"
-            )
+            said = "the blame is about even: nobody in particular"
         else:
-            said = f"rank {top.rank} made the others wait {top.caused_s:.3f} s"
-            if least.rank == top.rank and len(waits.by_rank) > 1:
+            left = ", which left the view," if dead else ""
+            said = f"rank {top.rank}{left} has the largest blame, {top.caused_s:.3f} s of it"
+            if not dead and least.rank == top.rank and len(waits.by_rank) > 1:
                 said += "; it waits least itself, and that is how one sees it"
         yield from page.wrap(said)
     if waits.chronic_straggler and waits.main_cause() is not None:
         who = waits.chronic_straggler
         yield from page.wrap(
-            f"chronic straggler: rank {who.rank}, the cause in {who.share_of_steps:.0%} of the steps "
-            "that had waits"
+            f"chronic straggler: rank {who.rank}, most blamed in {who.share_of_steps:.0%} of the "
+            "steps that had waits"
         )
-    yield "  rank    waited s    caused s  arrived last s"
-    for rank in by_cause[:MAX_RANKS]:
-        yield f"  {rank.rank:>4}  {rank.waited_s:>10.3f}  {rank.caused_s:>10.3f}  {rank.last_s:>14.3f}"
-    if len(by_cause) > MAX_RANKS:
-        yield f"  and {len(by_cause) - MAX_RANKS} more ranks"
+    yield "  rank    waited s    blamed s  blamed as last s"
+    for rank in by_blame[:MAX_RANKS]:
+        yield f"  {rank.rank:>4}  {rank.waited_s:>10.3f}  {rank.caused_s:>10.3f}  {rank.last_s:>16.3f}"
+    if len(by_blame) > MAX_RANKS:
+        yield f"  and {len(by_blame) - MAX_RANKS} more ranks"

@@ -12,7 +12,7 @@ Cascade.Toolbar = class Toolbar {
     this.legend = [...Cascade.REGIMES, "no row"].map((name) => this.legendButton(name));
     this.sort = el("select", {
       class: "ct-select", attrs: { "aria-label": "Sort ranks by" }, on: { change: () => view.set({ sort: this.sort.value }) },
-    }, [["id", "sort: rank"], ["caused", "sort: blamed"], ["waited", "sort: waited"], ["violations", "sort: violations"]]
+    }, [["id", "sort: rank"], ["blamed", "sort: blamed"], ["waited", "sort: waited"], ["violations", "sort: violations"]]
       .map(([value, text]) => el("option", { text, attrs: { value } })));
     this.rowsBy = el("select", {
       class: "ct-select", attrs: { "aria-label": "A row for each", hidden: true }, on: { change: () => view.set({ rowsBy: this.rowsBy.value }) },

@@ -24,6 +24,7 @@ Cascade.words = {
   waited: "Time this rank stood in a collective until the last one came.",
   caused: "Time that others waited for this rank alone: a wait counts in full for the one rank with at least half of its blame, else for nobody. \"Blamed\" divides it.",
   blamed: "Its share of all waiting, traced to the first delay: who came last together divide a wait. \"Caused\" counts a wait for one rank or nobody, so they differ.",
+  "came last": "Time that others waited while this rank was the last to come. What made it late, only the analysis tells: that is blamed.",
   "took part": "Ranks train. Agents stand beside them, one a host: they watch the ranks, agree on walks, write part of the record, and have no lane.",
   agent: "The process beside the ranks of one host that watches them, agrees on walks and writes part of the record. It trains nothing.",
   "wasted barrier time": "Time that ranks stood waiting for the last one at a barrier.",
