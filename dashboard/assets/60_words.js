@@ -37,7 +37,7 @@ Cascade.words = {
   marks: "Faults, changes of regime, departures, gaps and violations, each at its moment.",
   "process CPU busy": "CPU time of the training process over wall time. It is not GPU utilisation.",
   "GPU utilisation": "Share of time in which a kernel ran, as the driver samples it.",
-  incident: "Something a person should look at: a violation, an excursion, a loss, a wait, a gap.",
+  incident: "Something a person should look at, with all that belongs to it: a violation, a hang, a loss, an excursion, silence, a gap, a wait. Worst first.",
   members: "The ranks that the group counts on in this epoch.",
   "in flight": "Updates that were issued and are not yet folded in here.",
   dot: "The name of one update: the rank that made it, its incarnation and a counter, as in 2:17.",
