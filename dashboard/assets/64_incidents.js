@@ -84,7 +84,7 @@ Cascade.panels.incidents = (() => {
     root.classList.add("cr-incidents");
     body.remove();
     const below = el("button", {
-      class: "ct-button cr-below", attrs: { type: "button", hidden: true }, on: { click: () => list.scrollBy(0, list.clientHeight * 0.8) },
+      class: "ct-button cr-further", attrs: { type: "button", hidden: true }, on: { click: () => list.scrollBy(0, list.clientHeight * 0.8) },
     });
     root.append(bar, el("div", { class: "cr-list-box" }, list, below), foot);
     let wide = false;

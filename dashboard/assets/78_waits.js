@@ -41,7 +41,7 @@ Cascade.panels.waits = (() => {
     if (!rows.length) return null;
     const total = waits.total_rank_s;
     const table = ui.table(
-      [{ label: "Waited for" }, { label: "Who waited", word: "waited" }, { label: "Time", num: true }, { label: "Share", num: true }, { label: "Times", num: true }, { label: "Cause" }],
+      [{ label: "Caused by", word: "caused" }, { label: "Who waited", word: "waited" }, { label: "Time", num: true }, { label: "Share", num: true }, { label: "Times", num: true }, { label: "Cause" }],
       rows.map((pair) => [
         el("button", {
           class: "cw-plain", text: `rank ${pair.caused_by}`, attrs: { type: "button", title: "select this pair", "data-key": selOf(pair) },

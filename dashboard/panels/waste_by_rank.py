@@ -33,7 +33,7 @@ def _figure(table: pa.Table) -> Figure | None:
         "layout": {
             "barmode": "group",
             "xaxis": {"title": {"text": "rank"}, "type": "category"},
-            "yaxis": seconds_title("waiting in collectives"),
+            "yaxis": seconds_title("waited, caused"),
         },
     }
 

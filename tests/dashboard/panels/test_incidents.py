@@ -107,13 +107,13 @@ def test_a_list_that_goes_on_says_how_many_are_further_down(act, kill_one):
     a = act(kill_one, change={"incidents": many})
     panel = a.page.get_by_role("region", name="Incidents")
     assert "40, worst first" in panel.locator(".cr-head").inner_text()
-    below = panel.locator(".cr-below")
+    below = panel.locator(".cr-further")
     below.wait_for()
     first = int(below.inner_text().split()[1])
     assert 0 < first < 40
     below.click()
     a.page.wait_for_function(
-        "(first) => Number(document.querySelector('.cr-below').textContent.split(' ')[1]) < first",
+        "(first) => Number(document.querySelector('.cr-further').textContent.split(' ')[1]) < first",
         arg=first,
     )
     panel.locator(".cr-list").evaluate("(list) => list.scrollTo(0, list.scrollHeight)")

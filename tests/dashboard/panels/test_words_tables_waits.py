@@ -77,7 +77,7 @@ def test_the_table_twin_has_the_numbers_of_the_source(act, kill_one):
         assert walk["sentence"] in text
     a.page.keyboard.press("Escape")
     assert dialog.count() == 0
-    assert a.page.evaluate("() => document.activeElement.textContent") == "View as table"
+    assert a.page.evaluate("() => document.activeElement.ariaLabel") == "View as table"
 
 
 def test_csv_is_quoted_and_no_formula(act, clean):
