@@ -15,13 +15,14 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Container, Hashable, Iterable
 
 import numpy as np
 
 from analyzer.columns import NULL, Ints
 from analyzer.dots import flat_dots
 from analyzer.history import History
+from analyzer.odd_stretches import Compared, stretches
 from analyzer.rows import LEVELS
 from analyzer.rules._base import Finding, Outcome, Rule
 from analyzer.running import groups_of, minority
@@ -54,28 +55,47 @@ def _digests(history: History, outcome: Outcome) -> None:
                 same.setdefault(key, []).append(i)
         elif frontiers[i] is not None:
             same.setdefault(("f", int(group[i]), int(obj[i]), frontiers[i]), []).append(i)
+    odd: dict[int, list[int]] = {}
     for members in same.values():
         outcome.num_checked += len(members)
         values = [int(digest[i]) for i in members]
-        if len(set(values)) == 1:
-            continue
-        for at in minority(values):
-            row = int(table.rows[members[at]])
-            other = next(i for i in members if digest[i] != digest[members[at]])
-            against = int(table.rows[other])
-            name = rows.word("object", int(obj[other]))
-            mine, its = _short(words[values[at]], words[digest[other]])
-            state = f"version {version[other]}" if version[other] != NULL else "the same frontier"
-            outcome.findings.append(
-                Finding(
-                    row=row,
-                    sentence=(
-                        f"{history.who_did(row)} has {name} at {state} with digest "
-                        f"{mine}, {history.who_did(against)} with {its}."
-                    ),
-                    witness=(against, row),
-                )
+        if len(set(values)) > 1:
+            odd |= {members[at]: members for at in minority(values)}
+    when = _when(history, same.values(), odd) if odd else {}
+    for i, members in odd.items():
+        row = int(table.rows[i])
+        other = next(j for j in members if digest[j] != digest[i])
+        against = int(table.rows[other])
+        name = rows.word("object", int(obj[other]))
+        mine, its = _short(words[digest[i]], words[digest[other]])
+        state = f"version {version[other]}" if version[other] != NULL else "the same frontier"
+        who, whom = history.who_did(row), history.who_did(against)
+        said = f"{who} has {name} at {state} with digest {mine}, {whom} with {its}."
+        if i in when:
+            equals = sum(digest[j] == digest[other] for j in members)
+            others = whom if equals == 1 else f"{equals} other replicas"
+            said = (
+                f"{who} differs from {others} in {name} {when[i]}: at {state} it has digest {mine}, "
+                f"{whom} has {its}."
             )
+        outcome.findings.append(Finding(row=row, sentence=said, witness=(against, row)))
+
+
+def _when(history: History, compared: Iterable[list[int]], odd: Container[int]) -> dict[int, str]:
+    """In words, by the digests row with which a replica began to differ: from when to when it did."""
+    rows, table = history.rows, history.rows["digests"]
+    obj = rows.codes("object", table, "object")
+    by_replica: dict[tuple[int, int, int], list[Compared]] = {}
+    for i in sorted(i for members in compared if len(members) > 1 for i in members):
+        row = int(table.rows[i])
+        replica = (int(rows.group[row]), int(obj[i]), int(rows.actor[row]))
+        mine = by_replica.setdefault(replica, [])
+        mine.append(Compared(i, int(rows.step[row]), i in odd))
+    found: dict[int, str] = {}
+    for mine in by_replica.values():
+        mine.sort(key=lambda one: int(rows.seq[table.rows[one.place]]))
+        found |= stretches(mine)
+    return found
 
 
 def _short(a: str, b: str) -> tuple[str, str]:

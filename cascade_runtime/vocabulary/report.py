@@ -61,7 +61,11 @@ STANDS_OUT = 1.5
 
 
 class RankWaits(msgspec.Struct, kw_only=True):
-    """Seconds one rank waited, caused (root blame) and was last for (direct blame)."""
+    """Seconds one rank waited, is blamed for (root blame) and was last for (direct blame).
+
+    ``caused_s`` is its blame, in which ranks share a wait: reports always called it so. In SQL and on
+    the page, caused is another figure: waits that go back to this rank alone (``waits.root_rank``).
+    """
 
     rank: int
     waited_s: float

@@ -49,8 +49,14 @@ class Waits(Result, tag="waits", frozen=True, gc=False):
         Ns | None, Meta(description="part with an idle device; null without compute rows")
     ]
     transfer_ns: Annotated[Ns | None, Meta(description="from the last arrival to completion")]
-    last_rank: Annotated[Rank | None, Meta(description="who arrived last (direct blame)")]
-    root_rank: Annotated[Rank | None, Meta(description="who caused it (root blame)")]
+    last_rank: Annotated[
+        Rank | None,
+        Meta(description="who arrived last; of several that arrive together the lowest"),
+    ]
+    root_rank: Annotated[
+        Rank | None,
+        Meta(description="who caused it: who bears at least half of the blame; null where nobody"),
+    ]
     cause: Annotated[str | None, Meta(description="cause label")]
     is_open: Annotated[bool, Meta(description="never completed nor void")]
     run_id: RunId = None

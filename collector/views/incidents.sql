@@ -1,4 +1,4 @@
--- What a person would want to look at, in time: walks, departures, fired health signals, gaps, violations.
+-- What happened, a row each, in time: walks, departures, fired health signals, gaps, violations. The list on the page puts into one incident what belongs together, adds waits, hangs and silence, and begins with the worst.
 -- wall_ns: when
 -- kind: transition, departure, health, gap, violation
 -- severity: error, warning or info

@@ -1,10 +1,10 @@
 -- Ranks by the waits that they caused, worst first (needs results).
 -- rank: the rank
--- caused_s: waits of others of which it bears at least half of the root blame (root_rank), seconds; cascade analyze shares ties
--- last_s: waits in which it arrived last (direct blame), seconds
+-- caused_s: waits of others that go back to it alone (waits.root_rank: at least half of a wait's blame), seconds; blamed, as cascade analyze tells, is another figure: it shares waits out
+-- last_s: waits in which it arrived last (waits.last_rank: one rank, where several arrive together too), seconds
 -- waited_s: its own waits, seconds
--- num_steps_worst: steps in which it had the largest root blame
--- share_of_steps: of the steps that have waits; at half or more it is a chronic straggler
+-- num_steps_worst: steps of which it caused most
+-- share_of_steps: num_steps_worst of the steps that have waits; cascade analyze calls a chronic straggler who is most blamed in half of them
 -- run_id: the run
 WITH caused AS (
     SELECT run_id, root_rank AS rank, sum(wait_ns) / 1e9 AS caused_s

@@ -1,7 +1,7 @@
 -- Who waited in barriers and other collectives, and whom the others waited for, by rank (needs results).
 -- rank: the rank
 -- waited_s: its own waits, seconds
--- caused_s: waits of others of which it bears at least half of the root blame (root_rank), seconds; cascade analyze shares ties
+-- caused_s: waits of others that go back to it alone (waits.root_rank: at least half of a wait's blame), seconds; blamed, as cascade analyze tells, is another figure: it shares waits out
 -- exposed_s: part of its waits with an idle device, seconds; null when no compute was recorded
 -- joules: energy drawn in its waits (exposed ones where known), by the last power sample before each; null without samples
 -- run_id: the run

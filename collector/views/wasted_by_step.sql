@@ -4,8 +4,8 @@
 -- waited_s: their sum over ranks, seconds
 -- exposed_s: part with an idle device, seconds; null when no compute was recorded
 -- transfer_s: time from last arrival to completion, seconds
--- worst_rank: the rank with the largest root blame, null when nobody is blamed
--- worst_s: what it caused, seconds
+-- worst_rank: the rank that caused most of it, null where no wait goes back to one rank alone
+-- worst_s: what it caused (waits.root_rank), seconds
 -- run_id: the run
 WITH caused AS (
     SELECT run_id, step, root_rank, sum(wait_ns) / 1e9 AS caused_s

@@ -15,7 +15,7 @@
  *   flags      [ns]: moments the reader marked
  *   theme      "auto" | "light" | "dark"    clockMode  "start" | "utc" | "local"
  *   rowsBy     "auto" (hosts where there are very many ranks) | "rank" | "host"
- *   sort       "id" | "caused" | "waited" | "violations"
+ *   sort       "id" | "blamed" | "waited" | "violations"
  *   filter     null | "STRONG" | "CAUSAL" | "EVENTUAL" | "no row": others are dimmed
  *   group      the consistency group whose regimes are shown
  *   lanes      null (all, unfolded) | {hidden: [name], folded: [name]}

@@ -225,11 +225,11 @@ Cascade.lanes.WaitLane = class WaitLane extends Cascade.lanes.RowsLane {
       const value = place.length ? this.rowValues(found.layer, place)[found.column] : 0;
       const share = (value / 255) ** 2;
       const caused = this.name === "caused";
-      const word = caused ? "made others wait" : "waited";
+      const word = caused ? "caused waits of" : "waited";
       const base = `${caused ? "all the others' time in " : ""}these ${Cascade.format.duration((found.tile.b - found.tile.a) / found.layer.cols)}`;
       const isRead = !found.tile.building && (found.tile.source !== "provisional" || !(t > found.tile.upto_ns));
       if (share > 0) lines.push(`${word} about ${Cascade.format.percent(share, base)}`);
-      else lines.push(isRead ? (caused ? "made nobody wait" : "did not wait") : "loading…: not read to here yet");
+      else lines.push(isRead ? (caused ? "caused no wait" : "did not wait") : "loading…: not read to here yet");
     } else lines.push(this.waitingFor());
     const sums = timeline.sums.of(this.name);
     if (sums) lines.push(`${this.said(sums, sums.values[r])} ${this.name} in this window${sums.provisional ? ", provisional" : ""}`);

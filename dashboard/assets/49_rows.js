@@ -6,8 +6,9 @@ Cascade.rows = (() => {
 
   function weights(view, lookup) {
     if (view.sort === "violations") return lookup.num_violations;
-    const name = `${view.sort}_s`;
-    return new Map([...lookup.waits].map(([rank, row]) => [rank, row[name] || 0]));
+    // Blame is what an analysis finds; before that it is only known who came last.
+    const weight = (row) => (view.sort === "waited" ? row.waited_s : row.blamed_s ?? row.last_s) || 0;
+    return new Map([...lookup.waits].map(([rank, row]) => [rank, weight(row)]));
   }
 
   /** "rank 2", with the incarnations that it came back as: "rank 2, 2.1", "rank 2 … 2.4". */

@@ -1,4 +1,4 @@
-/* Cascade.timeline(element, {source, view, offline}): lanes on one time axis with one cursor.
+/* Cascade.timeline(element, {source, view, offline, leave}): lanes on one time axis with one cursor.
  *
  * Two canvases lie on each other: the lower holds lanes and is drawn when data or window change, the
  * upper holds what moves with mouse and cursor. Both are drawn at most once a frame, and only when dirty.
@@ -9,7 +9,7 @@
 Cascade.Timeline = class Timeline {
   static RESTED_MS = 60; // that long without a move, and what was used again, stretched, is made anew
 
-  constructor(element, { source, view, offline = false }) {
+  constructor(element, { source, view, offline = false, leave = () => 16 }) {
     const { el } = Cascade;
     Object.assign(this, { element, source, view, offline, dirty: 0, frame: 0, scrolled: 0, offs: [], costs: [] });
     this.base = el("canvas", { class: "ct-base", attrs: { "aria-hidden": "true" } });
@@ -37,6 +37,7 @@ Cascade.Timeline = class Timeline {
     this.lanes = Cascade.timelineLanes(this);
     this.tiles = new Cascade.Tiles(source, () => this.touch(3), (a, b) => view.fit(a, b));
     this.sums = new Cascade.WindowSums(this);
+    this.size = new Cascade.TimelineHeight(this, leave);
     this.rows = [];
     this.rowsKey = "";
     this.regimes = new Cascade.WindowRegimes(this);
@@ -79,6 +80,7 @@ Cascade.Timeline = class Timeline {
     this.media.removeEventListener("change", this.onMedia);
     cancelAnimationFrame(this.frame);
     clearTimeout(this.rest);
+    this.size.stop();
     this.renewCard.cancel();
     this.tiles.stop();
     this.sums.stop();
@@ -151,20 +153,7 @@ Cascade.Timeline = class Timeline {
       top += lane.height();
     }
     const full = top + 4;
-    const most = Math.max(360, Math.round(window.innerHeight * 0.74));
-    const height = Math.min(full, most);
-    const key = `${this.width} ${height} ${this.ratio}`;
-    if (key !== this.sizeKey) {
-      this.sizeKey = key;
-      this.height = height;
-      this.scroller.style.height = `${height}px`;
-      for (const canvas of [this.base, this.overlay]) {
-        canvas.width = Math.round(this.width * this.ratio);
-        canvas.height = Math.round(height * this.ratio);
-        canvas.style.width = `${this.width}px`;
-        canvas.style.height = `${height}px`;
-      }
-    }
+    this.size.fit(full);
     this.spacer.style.height = `${full}px`;
     this.sayBelow();
     this.touch();

@@ -12,11 +12,11 @@ Cascade.Toolbar = class Toolbar {
     this.legend = [...Cascade.REGIMES, "no row"].map((name) => this.legendButton(name));
     this.sort = el("select", {
       class: "ct-select", attrs: { "aria-label": "Sort ranks by" }, on: { change: () => view.set({ sort: this.sort.value }) },
-    }, [["id", "sort: rank"], ["caused", "sort: blamed"], ["waited", "sort: waited"], ["violations", "sort: violations"]]
+    }, [["id", "sort: rank"], ["blamed", "sort: blamed"], ["waited", "sort: waited"], ["violations", "sort: violations"]]
       .map(([value, text]) => el("option", { text, attrs: { value } })));
     this.rowsBy = el("select", {
       class: "ct-select", attrs: { "aria-label": "A row for each", hidden: true }, on: { change: () => view.set({ rowsBy: this.rowsBy.value }) },
-    }, [["auto", "rows: as they fit"], ["rank", "rows: ranks"], ["host", "rows: hosts"]]
+    }, [["auto", "rows: fit"], ["rank", "rows: ranks"], ["host", "rows: hosts"]]
       .map(([value, text]) => el("option", { text, attrs: { value } })));
     this.group = el("select", {
       class: "ct-select", attrs: { "aria-label": "Group", hidden: true }, on: { change: () => view.set({ group: this.group.value }) },
@@ -34,15 +34,15 @@ Cascade.Toolbar = class Toolbar {
       this.menu.open = false;
       this.menu.querySelector("summary").focus();
     });
-    this.zoomArea = button("Zoom to selection", "Show the selected stretch (F)", () => view.area && view.show(view.area.a, view.area.b, 0));
-    this.follow = button("Follow live", "Keep the newest row in sight (End)", () => view.followLive(), { "aria-pressed": "false" });
-    this.table = button("View as table", "The same as a table, for reading aloud or copying", () => this.openTable());
+    this.zoomArea = button("Selection", "Zoom to selection: show the selected stretch (F)", () => view.area && view.show(view.area.a, view.area.b, 0), { "aria-label": "Zoom to selection" });
+    this.follow = button("Live", "Follow live: keep the newest row in sight (End)", () => view.followLive(), { "aria-pressed": "false", "aria-label": "Follow live" });
+    this.table = button("Table", "View as table: the same for reading aloud or copying", () => this.openTable(), { "aria-label": "View as table" });
     this.search = new Cascade.Search(timeline);
     this.root = el("div", { class: "ct-toolbar", attrs: { role: "toolbar", "aria-label": "Timeline" } },
       el("div", { class: "ct-legend", attrs: { role: "group", "aria-label": "Show only" } }, this.legend),
       el("span", { class: "ct-space" }), this.search.root, this.group, this.rowsBy, this.sort, this.menu,
       el("div", { class: "ct-buttons" }, this.zoomArea, button("Whole run", "Show all of it (F twice)", () => view.whole()), this.follow,
-        this.table, button("Keys", "All keys (?)", () => Cascade.keyList(timeline))));
+        this.table, button("Keys", "All keys (?)", () => Cascade.keyList(timeline), { class: "ct-button ct-keys-button" })));
     for (const name of ["filter", "area", "mode", "sort", "group", "lanes", "pulse"]) timeline.offs.push(view.on(name, () => this.refresh()));
   }
 

@@ -7,8 +7,10 @@ Cascade.permalink = (() => {
   const OURS = ["t", "a", "b", "follow", "sel", "step", "area", "flags", "lanes", "sort", "rows", "filter", "group", "clock", "theme"];
   const CHOICES = {
     clock: ["start", "utc", "local"], theme: ["light", "dark"],
-    rows: ["rank", "host"], sort: ["id", "caused", "waited", "violations"], filter: ["STRONG", "CAUSAL", "EVENTUAL", "no row"],
+    rows: ["rank", "host"], sort: ["id", "blamed", "waited", "violations"], filter: ["STRONG", "CAUSAL", "EVENTUAL", "no row"],
   };
+
+  const AS_BEFORE = { caused: "blamed" }; // what an older link calls it
 
   /** The view as parameters; what is as usual is left out. */
   function encode(view) {
@@ -54,7 +56,7 @@ Cascade.permalink = (() => {
     const named = (sign) => lanes.filter((name) => name[0] === sign).map((name) => name.slice(1));
     if (lanes.length) patch.lanes = { hidden: named("-"), folded: named("~") };
     for (const [name, choices] of Object.entries(CHOICES)) {
-      const value = parameters.get(name);
+      const value = AS_BEFORE[parameters.get(name)] || parameters.get(name);
       if (choices.includes(value)) patch[{ clock: "clockMode", rows: "rowsBy" }[name] || name] = value;
     }
     if (parameters.get("group")) patch.group = parameters.get("group");

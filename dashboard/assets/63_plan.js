@@ -9,6 +9,8 @@ Cascade.panels.plan = (() => {
   const ENDED = /\b(finish|finishes|finished|leave|to the last)\b|\b(all|job|run) ends\b/i;
   const JUDGED = /\b(report|verdict)\b/i;
   const SUBJECT = /\brank (\d+)\b|\b(agent) of host \d+\b/i;
+  const FEWER = /\bsmaller view\b/i;
+  const WHOLE = /\ball \w+ again\b/i;
   const AGENT = "agent";
 
   /** The capital words of an item: the faults and regimes that show it happened. */
@@ -16,9 +18,20 @@ Cascade.panels.plan = (() => {
     return new Set(text.match(PATTERN) || []);
   }
 
-  function walkShows(walk, signs) {
+  function walkShows(walk, { signs, text }, num_ranks) {
     for (const sign of signs) if (sign !== walk.fault && sign !== walk.to) return false;
+    const is_whole = walk.members.length >= num_ranks;
+    if ((FEWER.test(text) && is_whole) || (WHOLE.test(text) && !is_whole)) return false;
     return walk.from !== walk.to || signs.has(walk.fault);
+  }
+
+  /** The place of the next mark that shows an item without a walk: its fault, where its regime is held already. */
+  function faultShows(story, { signs }, after) {
+    return story.marks.filter((mark) => {
+      if (mark.kind !== "health" || !signs.has(mark.fault) || mark.at_ns < after) return false;
+      const held = story.walks.filter((walk) => walk.at_ns <= mark.at_ns).at(-1);
+      return held !== undefined && [...signs].every((sign) => sign === mark.fault || sign === held.to);
+    }).reduce((first, mark) => (first === null || mark.at_ns < first ? mark.at_ns : first), null);
   }
 
   /** [regime, time] in which the run began, or null before the first row. */
@@ -39,7 +52,7 @@ Cascade.panels.plan = (() => {
       const signs = signsOf(text);
       const kind = JUDGED.test(text) ? "judged" : ENDED.test(text) ? "ended" : signs.size ? "walk"
         : BACK.test(text) ? "back" : LOST.test(text) ? "lost" : "none";
-      return { kind, signs, subject, first: i === 0 };
+      return { kind, signs, subject, text, first: i === 0 };
     });
   }
 
@@ -67,25 +80,30 @@ Cascade.panels.plan = (() => {
 
   /**
    * When each item was seen, or null; no two by the same event. The run's end or its verdict: by those. A fault
-   * or a regime: by the next walk (in their order) that shows them, that of the first item by the first row. A
-   * loss or a return: by the next one of whom it names. An item that shows nothing: when a later one was seen.
+   * or a regime: by the next walk (in their order) that shows them, with all members or fewer where it says so; that
+   * of the first item by the first row, and a fault in its regime by the fault alone. A loss or a return: by the
+   * next one of whom it names. An item that shows nothing: when a later one was seen.
    */
   function done(story) {
     const over = ["ended", "stopped", "unclean"].includes(story.run.state);
     const begun = beginning(story);
     const items = read(story.plan);
     const left = comings(story);
-    let next_walk = 0;
-    const seen = items.map(({ kind, signs, subject, first }) => {
+    let after = -Infinity; // the last walk or fault that showed an item
+    const num_ranks = story.ranks.length;
+    const seen = items.map((item) => {
+      const { kind, signs, subject, first } = item;
       if (kind === "judged") return ["ok", "violated", "unknown"].includes(story.verdict.state) ? story.t1_ns : null;
       if (kind === "ended") return over ? story.t1_ns : null;
       if (kind === "none") return null;
       if (kind === "walk") {
         if (begun && first && signs.size === 1 && signs.has(begun[0])) return begun[1];
-        const at = story.walks.findIndex((walk, n) => n >= next_walk && walkShows(walk, signs));
-        if (at < 0) return null;
-        next_walk = at + 1;
-        return story.walks[at].at_ns;
+        const walk = story.walks.find((one) => one.at_ns > after && walkShows(one, item, num_ranks));
+        const fault = faultShows(story, item, after);
+        const times = [walk ? walk.at_ns : null, fault].filter((at) => at !== null);
+        if (!times.length) return null;
+        after = Math.min(...times);
+        return after;
       }
       const at = left.findIndex((one) => one.kind === kind && (subject === null || one.who === subject));
       return at < 0 ? null : left.splice(at, 1)[0].at_ns;
@@ -94,6 +112,24 @@ Cascade.panels.plan = (() => {
       if (seen[i] === null && seen[i + 1] !== null && items[i].kind === "none") seen[i] = seen[i + 1];
     }
     return seen;
+  }
+
+  /** Whether an item was passed over: it did not come, and what was to follow it did (a rank came back before the climb). */
+  function passed(seen) {
+    const last = seen.findLastIndex((at) => at !== null);
+    return seen.map((at, i) => at === null && i < last);
+  }
+
+  function line(text, at, is_passed, is_next, view) {
+    const [shape, tone] = at !== null ? ["check", "ok"] : [is_passed ? "none" : "todo", "dim"];
+    return el(
+      "li",
+      { class: at === null && !is_passed ? "" : "cr-done", attrs: { "aria-current": is_next ? "step" : null } },
+      ui.icon(shape, tone),
+      el("span", { text }),
+      at !== null ? ui.button(Cascade.format.time(at, view), () => view.seek(at, { center: true }), { title: "go there" })
+        : is_passed ? el("span", { class: "cr-badge", text: "not this time" }) : el("span", { class: "cr-sr", text: "not yet" }),
+    );
   }
 
   /** It folds itself once all of it was seen or the run is over, and does not touch what the reader opened or closed. */
@@ -113,22 +149,16 @@ Cascade.panels.plan = (() => {
       root.hidden = !story || !story.plan.length;
       if (root.hidden) return;
       const seen = done(story);
-      const next = seen.indexOf(null);
       const over = ["ended", "stopped", "unclean"].includes(story.run.state);
+      const skipped = passed(seen);
+      const next = seen.findIndex((at, i) => at === null && !skipped[i]);
       if (!folded && !touched && (over || next < 0)) {
         folded = true;
         fold.open = false;
       }
       heading.textContent = over ? "What was to happen" : "What will happen next";
       left.textContent = `${seen.filter((at) => at !== null).length} of ${seen.length} seen`;
-      replace(body, el("ol", { class: "cr-plan" }, story.plan.map((text, i) => el(
-        "li",
-        { class: seen[i] === null ? "" : "cr-done", attrs: { "aria-current": i === next ? "step" : null } },
-        ui.icon(seen[i] === null ? "todo" : "check", seen[i] === null ? "dim" : "ok"),
-        el("span", { text }),
-        seen[i] === null ? el("span", { class: "cr-sr", text: "not yet" })
-          : ui.button(Cascade.format.time(seen[i], view), () => view.seek(seen[i], { center: true }), { title: "go there" }),
-      ))));
+      replace(body, el("ol", { class: "cr-plan" }, story.plan.map((text, i) => line(text, seen[i], skipped[i], i === next, view))));
     }
 
     keep(view.on("story", draw));
@@ -138,6 +168,6 @@ Cascade.panels.plan = (() => {
     return { destroy };
   }
 
-  plan.done = done;
+  Object.assign(plan, { done, passed });
   return plan;
 })();

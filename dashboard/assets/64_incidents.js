@@ -4,6 +4,7 @@
 Cascade.panels.incidents = (() => {
   const { el, replace, format, ui } = Cascade;
   const MOST = 50;
+  const SEEN = 24; // px of an item by which one knows that it is there
 
   const filters = new WeakMap(); // view -> what stands in its filter box
   const { incidentSel: selOf } = Cascade.seek;
@@ -67,7 +68,7 @@ Cascade.panels.incidents = (() => {
   }
 
   function incidents(element, { view, offline = false }) {
-    const { root, head, body } = ui.panel("Incidents", "incidents");
+    const { root, head, body } = ui.panel(Cascade.word("incident", "Incidents"), "incidents");
     const { keep, destroy } = ui.cleanup(root);
     const count = el("span", { class: "cr-dim" });
     const sql = el("span", { class: "cr-push" });
@@ -82,7 +83,10 @@ Cascade.panels.incidents = (() => {
     const foot = el("div", { class: "cr-foot", attrs: { role: "status" } });
     root.classList.add("cr-incidents");
     body.remove();
-    root.append(bar, list, foot);
+    const below = el("button", {
+      class: "ct-button cr-further", attrs: { type: "button", hidden: true }, on: { click: () => list.scrollBy(0, list.clientHeight * 0.8) },
+    });
+    root.append(bar, el("div", { class: "cr-list-box" }, list, below), foot);
     let wide = false;
 
     function draw() {
@@ -91,15 +95,24 @@ Cascade.panels.incidents = (() => {
       const all = story.incidents;
       const found = visible(view);
       const shown = wide ? found : found.slice(0, MOST);
-      count.textContent = all.length ? format.count(all.length) : "";
+      count.textContent = all.length > 1 ? `${format.count(all.length)}, worst first` : all.length ? "1" : "";
       bar.hidden = all.length < 2;
-      replace(sql, ui.sqlLink(story, "incidents", offline, "the incidents"));
+      replace(sql, ui.sqlLink(story, "incidents", offline, "what the incidents are made of, in time"));
       replace(list, shown.map((incident) => item(view, incident)));
       if (!all.length) replace(list, el("li", { class: "cr-empty", text: emptyWords(story) }));
       else if (!found.length) replace(list, el("li", { class: "cr-empty", text: `None of ${format.count(all.length)} has all of these words.` }));
       foot.hidden = shown.length === found.length && found.length === all.length;
       replace(foot, `showing ${format.count(shown.length)} of ${format.count(found.length)}${found.length < all.length ? ` (${format.count(all.length)} unfiltered) ` : " "}`,
         shown.length < found.length ? ui.button("Show all", () => { wide = true; draw(); }) : null);
+      sayBelow();
+    }
+
+    /** Says how many are out of sight below, so that nobody takes the first ones for all. */
+    function sayBelow() {
+      const edge = list.getBoundingClientRect().bottom;
+      const hidden = [...list.children].filter((item) => item.getBoundingClientRect().top + SEEN > edge).length;
+      below.hidden = !hidden;
+      below.textContent = `↓ ${format.count(hidden)} more`;
     }
 
     /** Marks the chosen one and brings it into sight. */
@@ -117,8 +130,12 @@ Cascade.panels.incidents = (() => {
 
     for (const name of ["story", "clock"]) keep(view.on(name, () => ui.redraw(root, draw)));
     keep(view.on("select", mark));
-    draw();
+    list.addEventListener("scroll", sayBelow, { passive: true });
+    const resizes = new ResizeObserver(sayBelow);
+    resizes.observe(list);
+    keep(() => resizes.disconnect());
     element.append(root);
+    draw();
     return { destroy };
   }
 

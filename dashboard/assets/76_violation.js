@@ -124,8 +124,9 @@ Cascade.panels.violation = (() => {
       const open = one.querySelector("details");
       if (current) {
         cut = el("div");
-        replace(one, el("p", { class: "cr-claim", text: ui.capital(current.sentence) }), facts(current, view), steps(current, view),
-          el("div", { class: "cr-row" }, el("h3", { text: "Who did what" }), toggle), cut, evidence(current, view, Boolean(open && open.open)));
+        replace(one, el("p", { class: "cr-claim", text: ui.capital(current.sentence) }), el("div", { class: "cr-proof" },
+          el("div", {}, facts(current, view), steps(current, view), evidence(current, view, Boolean(open && open.open))),
+          el("div", {}, el("div", { class: "cr-row" }, el("h3", { text: "Who did what" }), toggle), cut)));
         picture();
       } else {
         cut = null;

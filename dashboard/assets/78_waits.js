@@ -13,16 +13,18 @@ Cascade.panels.waits = (() => {
     return el("span", { class: "cr-bar-box" }, piece);
   }
 
+  /** Blame is what an analysis finds; before that it is only known who came last. */
   function byRank(waits, view) {
-    const rows = [...waits.by_rank].sort((x, y) => y.caused_s - x.caused_s).slice(0, MOST_RANKS);
-    const most = Math.max(0, ...rows.map((row) => Math.max(row.waited_s, row.caused_s)));
+    const [name, word] = waits.source === "judged" ? ["blamed_s", "blamed"] : ["last_s", "came last"];
+    const rows = [...waits.by_rank].sort((x, y) => y[name] - x[name]).slice(0, MOST_RANKS);
+    const most = Math.max(0, ...rows.map((row) => Math.max(row.waited_s, row[name])));
     const more = waits.by_rank.length > rows.length ? `, showing ${rows.length} of ${format.count(waits.by_rank.length)}` : "";
     const cell = (value, caused) => el("span", { class: "cr-bar-line" }, el("span", { text: format.seconds(value) }), bar(value, most, caused));
     return [
-      el("h3", { text: `By rank, most blamed first${more}` }),
+      el("h3", { text: `By rank, ${name === "blamed_s" ? "most blamed" : "longest last"} first${more}` }),
       ui.scroll("Waits by rank", ui.table(
-        [{ label: "Rank", word: "rank" }, { label: "Waited", word: "waited" }, { label: "Blamed", word: "blamed" }],
-        rows.map((row) => [rankButton(row.rank, view), cell(row.waited_s, false), cell(row.caused_s, true)]),
+        [{ label: "Rank", word: "rank" }, { label: "Waited", word: "waited" }, { label: ui.capital(word), word }],
+        rows.map((row) => [rankButton(row.rank, view), cell(row.waited_s, false), cell(row[name], true)]),
       )),
     ];
   }
@@ -39,7 +41,7 @@ Cascade.panels.waits = (() => {
     if (!rows.length) return null;
     const total = waits.total_rank_s;
     const table = ui.table(
-      [{ label: "Waited for" }, { label: "Who waited", word: "waited" }, { label: "Time", num: true }, { label: "Share", num: true }, { label: "Times", num: true }, { label: "Cause" }],
+      [{ label: "Caused by", word: "caused" }, { label: "Who waited", word: "waited" }, { label: "Time", num: true }, { label: "Share", num: true }, { label: "Times", num: true }, { label: "Cause" }],
       rows.map((pair) => [
         el("button", {
           class: "cw-plain", text: `rank ${pair.caused_by}`, attrs: { type: "button", title: "select this pair", "data-key": selOf(pair) },

@@ -4,6 +4,9 @@
 Cascade.mount = (() => {
   const { el } = Cascade;
   const LONGEST_WAIT_MS = 700; // for a sharp frame, from the first story on
+  // Of the first screen, below the timeline: the replay bar, and of a violation its sentence and steps.
+  const REPLAY_PX = 64;
+  const WITNESS_PX = 270;
 
   /** Runs each action in a task of its own once the first sharp frame is there, or none will be for a while. */
   function afterFirstFrame(view, actions) {
@@ -51,8 +54,8 @@ Cascade.mount = (() => {
   return function mount(element, { source, view = new Cascade.View(), offline = false }) {
     const given = { source, view, offline };
     const place = (name) => el("div", { class: `cr-${name}` });
-    const [verdict, side, main, below] = ["verdict", "side", "main", "below"].map(place);
-    const [state, violation, waits] = ["at-state", "at-violation", "at-waits"].map(place);
+    const [verdict, side, main, violation, below] = ["verdict", "side", "main", "at-violation", "below"].map(place);
+    const [state, waits] = ["at-state", "at-waits"].map(place);
     const root = el("div", { class: "cr-run" });
     const parts = [];
     // A part that cannot be drawn must not take the others with it.
@@ -70,28 +73,30 @@ Cascade.mount = (() => {
         return null;
       }
     };
-    below.append(state, violation, waits);
+    below.append(state, waits);
 
     element.append(root);
+    const hasViolations = () => view.story !== null && view.story.violations.length > 0;
+    const leave = () => REPLAY_PX + (hasViolations() ? WITNESS_PX : 0);
     // Before the first row there is nothing to draw but the plan; without a violation, no place for one.
     const arrange = () => {
       const { story } = view;
       const empty = story !== null && story.run.state === "waiting";
       for (const part of [side, main, below]) part.hidden = empty;
-      below.classList.toggle("cr-has-violations", story !== null && !empty && story.violations.length > 0);
-      violation.hidden = !below.classList.contains("cr-has-violations");
+      violation.hidden = empty || !hasViolations();
+      root.classList.toggle("cr-has-violations", !violation.hidden);
     };
     arrange();
     const off = view.on("story", arrange);
     add(Cascade.panels.problem, root);
-    root.append(verdict, side, main, below);
+    root.append(verdict, side, main, violation, below);
     add(Cascade.panels.verdict, verdict);
     add(Cascade.panels.plan, verdict);
     let drawn = null;
     if (Cascade.timeline) {
       const timeline = el("div", { class: "cr-panel cr-timeline" });
       main.append(timeline);
-      drawn = add(Cascade.timeline, timeline);
+      drawn = add((where) => Cascade.timeline(where, { ...given, leave }), timeline);
     }
     const later = afterFirstFrame(view, [
       () => add(Cascade.panels.incidents, side),

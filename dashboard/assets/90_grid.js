@@ -1,4 +1,4 @@
-/* Cells that are links or numbers: drawn by React, so that a hostile name stays text. */
+/* Cells that are links, numbers or verdicts: drawn by React, so that a hostile name stays text. */
 "use strict";
 
 (() => {
@@ -19,6 +19,16 @@
     window.dispatchEvent(new CustomEvent("_dashprivate_pushstate"));
     window.scrollTo(0, 0);
   }
+
+  const SIGNS = { ok: "✓", violated: "✕", unknown: "?" };
+
+  /** A verdict, with a sign that tells it without its colour. */
+  components.CascadeVerdict = ({ value }) => {
+    if (typeof value !== "string") return null;
+    const kind = Object.hasOwn(SIGNS, value.split(" ")[0]) ? value.split(" ")[0] : "none";
+    const sign = window.React.createElement("span", { "aria-hidden": true, className: "cs-sign" }, SIGNS[kind] || "○");
+    return window.React.createElement("span", { className: `cs-verdict cs-verdict-${kind}` }, sign, value);
+  };
 
   /** Whole numbers with separators; others as they are, with as many decimals as the column says. */
   components.CascadeNumber = (props) => {

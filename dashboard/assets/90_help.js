@@ -6,7 +6,9 @@
     ["Regime", "which consistency was promised: STRONG, CAUSAL or EVENTUAL"],
     ["Walk", "a move from one regime to another, with a new epoch"],
     ["Debt", "what was relaxed and has to be settled before the climb back"],
-    ["Waited, caused", "time a rank waited in collectives; time it made others wait"],
+    ["Waited", "a rank's own time in collectives, until the last one came"],
+    ["Caused", "waits of others that go back to this rank alone"],
+    ["Blamed", "its share of all waits; ranks that came last together share one"],
     ["Verdict", "what the referee says of the promises: ok, violated, or unknown"],
   ];
   const KEYS = [

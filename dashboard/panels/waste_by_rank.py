@@ -1,4 +1,4 @@
-"""Who waited, and who made others wait."""
+"""What each rank waited, and what it caused."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ def _figure(table: pa.Table) -> Figure | None:
                 ranks,
                 found["caused_s"],
                 "token:caused",
-                "rank %{x} made others wait %{y:.3f} s",
+                "rank %{x} caused %{y:.3f} s",
                 shape="/",
             ),
         ],
         "layout": {
             "barmode": "group",
             "xaxis": {"title": {"text": "rank"}, "type": "category"},
-            "yaxis": seconds_title("waiting in collectives"),
+            "yaxis": seconds_title("waited, caused"),
         },
     }
 
 
 PLUGIN = Panel(
     name="waste-by-rank",
-    title="Who waited, and who made others wait",
+    title="Waited and caused, by rank",
     sql=_SQL,
     figure=_figure,
     empty="no rank waited for another one",
     order=1,
-    note="Caused: waits of which one rank alone bears at least half; of others nobody is the cause. "
-    "What ranks share when they come last together is in “Blamed” on the timeline's page and in "
-    "cascade analyze, so those figures differ.",
+    note="Waited: a rank's own time in collectives until the last one came. Caused: waits of others "
+    "of which this rank alone bears at least half of the blame. “Blamed”, on the timeline's page and "
+    "in cascade analyze, shares waits out among ranks: another figure.",
 )

@@ -1,4 +1,4 @@
-"""Waiting step by step: what the worst rank of each step caused, and the rest."""
+"""Waits step by step: what the rank that caused most of each caused, and the rest."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def _figure(table: pa.Table) -> Figure | None:
     worst = ["nobody" if rank is None else f"rank {rank}" for rank in found["worst_rank"]]
     num_steps = found["num_steps"][0]
     each, where = (
-        ("step", "") if num_steps == 1 else ("bar", " in the steps where it was the worst")
+        ("step", "") if num_steps == 1 else ("bar", " in the steps of which it caused most")
     )
     return {
         "data": [
             bars(
-                f"caused by the {each}'s worst rank",
+                f"caused by the rank that caused most of the {each}",
                 found["step"],
                 found["worst_s"],
                 "token:caused",
@@ -49,11 +49,11 @@ def _figure(table: pa.Table) -> Figure | None:
                 customdata=worst,
             ),
             bars(
-                "by other ranks, or by none alone" if num_steps == 1 else "all other waiting",
+                "caused by others, or by nobody alone" if num_steps == 1 else "all other waits",
                 found["step"],
                 rest,
                 "token:faint",
-                "step %{x}: %{y:.3f} s for other ranks, or for none alone"
+                "step %{x}: %{y:.3f} s caused by others, or by nobody alone"
                 if num_steps == 1
                 else "step %{x}: %{y:.3f} s besides",
             ),
@@ -62,14 +62,14 @@ def _figure(table: pa.Table) -> Figure | None:
             "barmode": "stack",
             "bargap": 0.05,
             "xaxis": {"title": {"text": "step" if num_steps == 1 else f"step ({num_steps} a bar)"}},
-            "yaxis": seconds_title("waiting, all ranks"),
+            "yaxis": seconds_title("waited, all ranks"),
         },
     }
 
 
 PLUGIN = Panel(
     name="waste-by-step",
-    title="Waiting by step, and the rank that caused most of it",
+    title="Waits by step, and the rank that caused most of each",
     sql=_SQL,
     figure=_figure,
     empty="no step has a wait",

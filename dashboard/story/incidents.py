@@ -183,10 +183,10 @@ def _waits(seen: Seen) -> list[Incident]:
         return []
     if waits.chronic is not None:
         rank, share = int(waits.chronic["rank"]), waits.chronic["share_of_steps"]
-        caused = next((r["caused_s"] for r in waits.by_rank if r["rank"] == rank), 0.0)
+        blamed = next((r["blamed_s"] for r in waits.by_rank if r["rank"] == rank), 0.0)
         said = (
             f"Rank {rank} has the largest blame in {share:.0%} of the steps that had waits, "
-            f"{seconds(caused)} in all, summed over ranks."
+            f"{seconds(blamed)} in all, summed over ranks."
         )
         return [
             incident(

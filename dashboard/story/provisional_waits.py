@@ -145,8 +145,8 @@ def _told(entries: WaitEntries, first_ns: int, last_ns: int) -> WaitsPart | None
     if not len(pairs.num):
         return None
     since_ns = max(entries.since_ns, first_ns)
-    waited, caused = (_by_rank(ranks, pairs.wait_ns) for ranks in (pairs.waited, pairs.caused_by))
-    ranks = sorted(waited.keys() | caused.keys())
+    waited, late = (_by_rank(ranks, pairs.wait_ns) for ranks in (pairs.waited, pairs.caused_by))
+    ranks = sorted(waited.keys() | late.keys())
     total = int(pairs.wait_ns.sum()) / 1e9
     lifetime = (last_ns - since_ns) / 1e9 * len(ranks)
     return WaitsPart(
@@ -157,13 +157,12 @@ def _told(entries: WaitEntries, first_ns: int, last_ns: int) -> WaitsPart | None
         share_pct=round(words.percent(total, lifetime), 4),
         joules=None,
         refused=None,
-        sentence=_sentence(total, pairs, caused, since_ns > first_ns, max(0, last_ns - since_ns)),
+        sentence=_sentence(total, pairs, late, since_ns > first_ns, max(0, last_ns - since_ns)),
         by_rank=[
             {
                 "rank": rank,
                 "waited_s": waited.get(rank, 0.0),
-                "caused_s": caused.get(rank, 0.0),
-                "last_s": caused.get(rank, 0.0),
+                "last_s": late.get(rank, 0.0),
             }
             for rank in ranks
         ],
@@ -186,11 +185,11 @@ def _by_rank(rank: Ints, wait_ns: Ints) -> dict[int, float]:
 
 
 def _sentence(
-    total: float, pairs: Pairs, caused: dict[int, float], is_part: bool, span_ns: int
+    total: float, pairs: Pairs, late: dict[int, float], is_part: bool, span_ns: int
 ) -> str:
     over = f" in the last {words.duration(span_ns)}" if is_part else ""
     top = int(pairs.caused_by[0])
     return (
         f"Not judged yet: the ranks waited {words.seconds(total)} in collectives{over}, summed over "
-        f"ranks; rank {top} came last for {words.seconds(caused[top])} of it."
+        f"ranks; rank {top} came last for {words.seconds(late[top])} of it."
     )

@@ -17,7 +17,10 @@ SQL: dict[str, str] = {
     "violations": "SELECT code, name, rank, seq, wall_ns, sentence FROM violation_list",
     "checks": "SELECT code, name, verdict, num_checked, num_violations, reason FROM checks",
     "debts": "SELECT wall_ns, debt_id, action, relaxed, resolution, num_open FROM debt_timeline",
-    "incidents": "SELECT wall_ns, kind, severity, rank, sentence FROM incidents",
+    "incidents": "-- What incidents are made of: a row for each thing that happened, in time. The page's "
+    "list\n-- puts into one what belongs together (a death, the fall, the climb back), adds waits, hangs "
+    "and silence,\n-- and begins with the worst.\n"
+    "SELECT wall_ns, kind, severity, rank, sentence FROM incidents",
     "gpu": "SELECT wall_ns, rank, util_pct, power_w, temp_c FROM gpu_utilisation",
     "cpu": "SELECT wall_ns, subject_rank AS rank, least(value, 100) AS busy_pct FROM health "  # noqa: S608
     f"WHERE {CPU_SAMPLE} ORDER BY wall_ns",

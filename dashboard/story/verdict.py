@@ -136,11 +136,12 @@ def _violated(facts: Facts) -> str:
     if not broken:
         return sentence(count(number, "promise was", "promises were") + " broken")
     first = broken[0]
-    head = (
-        f"{count_word(1, 'promise')} was broken, at"
-        if number == 1
-        else f"{number:,} promises were broken, the first at"
-    )
+    if number == 1:
+        head = f"{count_word(1, 'promise')} was broken, at"
+    elif len({c.code for c in facts.report.checks if c.verdict == "violated"}) == 1:
+        head = f"{count_word(1, 'promise')} was broken {number:,} times, first at"
+    else:
+        head = f"{number:,} promises were broken, the first at"
     return f"{head} {moment(facts.since(first.wall_ns))}: {stopped(plain(first.sentence, 400))}"
 
 

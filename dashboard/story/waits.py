@@ -28,7 +28,7 @@ def waits_of(facts: Facts, cast: Cast) -> WaitsPart | None:
         refused=plain(waits.refused, 400) or None,
         sentence=_sentence(waits, cast),
         by_rank=[
-            {"rank": r.rank, "waited_s": r.waited_s, "caused_s": r.caused_s, "last_s": r.last_s}
+            {"rank": r.rank, "waited_s": r.waited_s, "blamed_s": r.caused_s, "last_s": r.last_s}
             for r in waits.by_rank
         ],
         pairs=facts.judged.pairs,
@@ -57,7 +57,7 @@ def _sentence(waits: WaitSummary, cast: Cast) -> str:
     if lost is not None and lost.reason in LOST:
         how = "was stopped" if lost.reason == "stopped" else "died"
         return (
-            f"{said} For {seconds(top.caused_s)} of it they waited for rank {top.rank}, "
-            f"which {how}."
+            f"{said} Rank {top.rank}, which {how}, has the largest blame, "
+            f"{seconds(top.caused_s)} of it."
         )
     return f"{said} Rank {top.rank} has the largest blame, {seconds(top.caused_s)} of it."

@@ -12,7 +12,8 @@ from dashboard.shell.untyped import attributes
 
 _ROW_HEIGHT = 28
 _HEAD_HEIGHT = 32
-_MOST_ROWS_HIGH = 22
+_MOST_ROWS_HIGH = 200
+_LEAST_HIGH = 320
 
 
 def column(
@@ -51,14 +52,20 @@ def link(field: str, head: str, **more: Any) -> dict[str, Any]:
 
 
 def grid(
-    rows: Sequence[dict[str, Any]], columns: Sequence[dict[str, Any]], *, label: str, **more: Any
+    rows: Sequence[dict[str, Any]],
+    columns: Sequence[dict[str, Any]],
+    *,
+    label: str,
+    above: int = 116,
+    **more: Any,
 ) -> html.Div:
-    """A table of rows; as high as they need, up to a screen of them.
+    """A table of rows; as high as they need, up to what the screen has left.
 
     Args:
         rows: by field.
         columns: made by ``column`` and ``link``.
         label: what it holds, for screen readers.
+        above: px of the screen that stand above it.
         more: of dash_ag_grid.AgGrid.
     """
     high = _HEAD_HEIGHT + _ROW_HEIGHT * max(2, min(len(rows), _MOST_ROWS_HIGH)) + 18
@@ -78,7 +85,7 @@ def grid(
         dashGridOptions=options,
         dangerously_allow_code=False,
         className="cs-grid",
-        style={"height": f"{high}px"},
+        style={"height": f"min({high}px, max({_LEAST_HIGH}px, 100vh - {above}px))"},
         **more,
     )
     return html.Div(table, role="region", className="cs-table-of", **attributes(aria_label=label))

@@ -23,7 +23,7 @@ _COLUMNS = [
         headerTooltip="quiet: its end is not known, and no row has come for a while; "
         "it was killed, or its host agents cannot reach this collector",
     ),
-    column("verdict", width=130),
+    column("verdict", width=150, cellRenderer="CascadeVerdict"),
     column("mode", width=110),
     column("party", "Took part", width=165, headerTooltip="ranks train; host agents watch them"),
     column("rows", number=True, width=130, cellRenderer="CascadeNumber"),

@@ -22,6 +22,9 @@ from dashboard.shell.sql_answer import Refused, Shown, ask
 from dashboard.shell.untyped import attributes, in_browser
 
 _FIRST = "FROM incidents"
+_ABOVE = 320
+"""px: head, title, statement and buttons."""
+
 _HINT = html.P(
     "Choose a question at the left, or write a statement and run it: its rows stand here.",
     className="cs-dim",
@@ -186,7 +189,7 @@ def _rows(answer: Shown) -> Any:
         column(f"c{i}", name, number=answer.numbers[i], headerTooltip=kind, minWidth=80)
         for i, (name, kind) in enumerate(answer.columns)
     ]
-    return grid(answer.rows, columns, label="answer", columnSize="autoSize")
+    return grid(answer.rows, columns, label="answer", above=_ABOVE, columnSize="autoSize")
 
 
 PLUGIN = Page("sql", _content, _callbacks)

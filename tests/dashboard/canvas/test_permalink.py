@@ -23,7 +23,7 @@ FIELDS = [
 LOOK = {
     **{"a": 10.0 * SECOND, "b": 60.0 * SECOND, "t": 41.5 * SECOND, "follow": False},
     **{"sel": "walk:world:1", "area": {"a": 20 * SECOND, "b": 30 * SECOND}, "flags": [5 * SECOND]},
-    **{"lanes": {"hidden": ["cpu", "debt"], "folded": ["waited"]}, "sort": "caused"},
+    **{"lanes": {"hidden": ["cpu", "debt"], "folded": ["waited"]}, "sort": "blamed"},
     **{"filter": "no row", "clockMode": "utc", "theme": "dark"},
 }
 READ = f"() => Object.fromEntries({FIELDS}.map((name) => [name, view[name]]))"
@@ -40,6 +40,13 @@ def test_a_view_survives_the_address(mounted):
     mounted.wait_for_function("view.story")
     assert mounted.evaluate(READ) == before
     assert before["lanes"] == LOOK["lanes"] and before["t"] == LOOK["t"]
+
+
+def test_an_older_link_that_sorts_by_caused_sorts_by_blame(page):
+    page.goto(f"{HOST}/?sort=caused")
+    page.evaluate(MOUNT, {})
+    page.wait_for_function("view.story")
+    assert page.evaluate("view.sort") == "blamed"
 
 
 def test_an_offline_page_keeps_it_after_the_hash(page):

@@ -312,12 +312,12 @@ def test_the_canvas_speaks_its_reading(mounted):
     assert "epoch 1, CAUSAL, missing {3}" in label and "3 CAUSAL, 1 no row" in label
 
 
-def test_ranks_are_sorted_by_what_they_caused_and_fold_to_hosts_when_many(page, stub):
-    rows = [{"rank": rank, "waited_s": 1, "caused_s": rank % 3, "last_s": 0} for rank in range(4)]
+def test_ranks_are_sorted_by_their_blame_and_fold_to_hosts_when_many(page, stub):
+    rows = [{"rank": rank, "waited_s": 1, "blamed_s": rank % 3, "last_s": 0} for rank in range(4)]
     stub.story["waits"] = {"source": "judged", "by_rank": rows, "pairs": []}
     page.evaluate(MOUNT, {})
     page.wait_for_function("view.story")
-    page.evaluate("view.set({ sort: 'caused' })")
+    page.evaluate("view.set({ sort: 'blamed' })")
     assert page.evaluate("tl.rows.map((row) => row.label)") == [
         "rank 2",
         "rank 1",

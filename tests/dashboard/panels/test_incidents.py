@@ -93,3 +93,34 @@ def test_the_keys_stay_within_the_filter(act, kill_one):
         a.page.keyboard.press(".")
         assert a.view("sel") == (second["sel"] or f"incident:{second['id']}")
     assert first["kind"] != second["kind"]
+
+
+def test_a_list_that_goes_on_says_how_many_are_further_down(act, kill_one):
+    many = [
+        {
+            "id": f"i{i}", "at_ns": i * 1000, "end_ns": i * 1000, "severity": "warning",
+            "title": f"number {i}", "sentence": "x", "kind": "gap", "sel": None,
+            "a_ns": 0, "b_ns": 5_000_000,
+        }
+        for i in range(40)
+    ]  # fmt: skip
+    a = act(kill_one, change={"incidents": many})
+    panel = a.page.get_by_role("region", name="Incidents")
+    assert "40, worst first" in panel.locator(".cr-head").inner_text()
+    below = panel.locator(".cr-further")
+    below.wait_for()
+    first = int(below.inner_text().split()[1])
+    assert 0 < first < 40
+    below.click()
+    a.page.wait_for_function(
+        "(first) => Number(document.querySelector('.cr-further').textContent.split(' ')[1]) < first",
+        arg=first,
+    )
+    panel.locator(".cr-list").evaluate("(list) => list.scrollTo(0, list.scrollHeight)")
+    below.wait_for(state="hidden")
+
+
+def test_the_statement_behind_the_list_says_how_it_differs(act, kill_one):
+    a = act(kill_one)
+    link = a.page.get_by_role("region", name="Incidents").locator("a.cr-sql")
+    assert link.get_attribute("title").startswith("-- What incidents are made of: ")

@@ -108,3 +108,56 @@ def test_an_agent_that_is_there_again_ticks_that_it_was_lost(act, clean):
         {**agents[0], "incarnation": 1, "first_ns": 4 * S},
     ]
     assert a.page.evaluate(DONE, story) == [3 * S, 4 * S]
+
+
+def back_before_the_climb() -> dict[str, Any]:
+    """The recorded run, as it is where the return takes less time than the survivors' calm steps."""
+    story = told("rejoin")
+    fall, _, join, churn, climb, *_ = story["walks"]
+    assert (join["to"], churn["fault"], climb["members"]) == (
+        *("STRONG", "NODE_CHURN_HIGH"),
+        [0, 1, 2, 3],
+    )
+    join |= {"from": "CAUSAL", "to": "CAUSAL", "epoch": 2}
+    marks = [mark for mark in story["marks"] if mark["kind"] != "transition"]
+    return story | {
+        "plan": list(SCENARIOS["rejoin"].story),
+        "walks": [fall, join, climb | {"epoch": 3}],
+        "marks": marks,
+    }
+
+
+def test_a_return_before_the_climb_ticks_the_right_lines(act, clean):
+    """No climb to a smaller view then: that line is passed over, and is not ticked by the climb of all."""
+    a, story = act(clean), back_before_the_climb()
+    plan = story["plan"]
+    smaller = next(i for i, text in enumerate(plan) if "smaller view" in text)
+    seen = a.page.evaluate(DONE, story)
+    assert [i for i, at in enumerate(seen) if at is None] == [smaller]
+    rest = [at for at in seen if at is not None]
+    assert rest == sorted(rest)
+    walks = story["walks"]
+    assert seen[-2] == walks[-1]["at_ns"] and walks[1]["at_ns"] < seen[-3] < seen[-2]
+    assert a.page.evaluate("(seen) => Cascade.panels.plan.passed(seen)", seen) == [
+        i == smaller for i in range(len(plan))
+    ]
+
+
+def test_what_was_passed_over_is_said_and_the_next_line_is_the_one_after(act, clean):
+    story = back_before_the_climb()
+    back = next(m["at_ns"] for m in story["marks"] if m["kind"] == "join")
+    early = {
+        "plan": story["plan"],
+        "ranks": story["ranks"],
+        "walks": story["walks"][:2],
+        "marks": [m for m in story["marks"] if m["at_ns"] <= back],
+    }
+    a = act(clean)
+    run = {**a.view("story")["run"], "state": "live"}
+    a = act(clean, change={**early, "run": run})
+    panel = a.page.get_by_role("region", name="What will happen next")
+    lines = panel.locator("li").all_inner_texts()
+    passed = [text for text in lines if "not this time" in text]
+    assert len(passed) == 1 and "smaller view" in passed[0]
+    assert "NODE_CHURN_HIGH" in panel.locator("li[aria-current=step]").inner_text()
+    assert "4 of 8 seen" in panel.inner_text()

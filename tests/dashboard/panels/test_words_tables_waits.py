@@ -14,7 +14,7 @@ HOSTILE = '<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>"\
 
 NEEDED = {
     "regime", "STRONG", "CAUSAL", "EVENTUAL", "epoch", "walk", "cohort", "debt", "frontier",
-    "clock", "dot", "in flight", "waited", "caused", "exposed", "violation", "verdict unknown",
+    "clock", "dot", "in flight", "waited", "caused", "blamed", "came last", "exposed", "violation", "verdict unknown",
     "not checked", "gap", "incarnation", "silent", "excursion", "judged", "provisional",
     "rank-seconds",
 }  # fmt: skip
@@ -77,7 +77,7 @@ def test_the_table_twin_has_the_numbers_of_the_source(act, kill_one):
         assert walk["sentence"] in text
     a.page.keyboard.press("Escape")
     assert dialog.count() == 0
-    assert a.page.evaluate("() => document.activeElement.textContent") == "View as table"
+    assert a.page.evaluate("() => document.activeElement.ariaLabel") == "View as table"
 
 
 def test_csv_is_quoted_and_no_formula(act, clean):
@@ -103,6 +103,16 @@ def test_waits_are_the_storys_and_a_pair_can_be_chosen(act, kill_one):
     assert said.startswith(f"Rank {pair['waited']} waited") and pair["cause"] in said
 
 
+def test_before_the_analysis_it_is_told_who_came_last_and_nobody_is_blamed(act, kill_one):
+    judged = act(kill_one).view("story")["waits"]
+    rows = [{"rank": rank, "waited_s": 1.0, "last_s": 1.0 + rank} for rank in range(4)]
+    a = act(kill_one, change={"waits": {**judged, "source": "provisional", "by_rank": rows}})
+    table = a.page.get_by_role("region", name="Waits").first.locator("table").first
+    assert table.get_by_role("columnheader").all_inner_texts() == ["Rank", "Waited", "Came last"]
+    firsts = table.locator("tbody tr th, tbody tr td:first-child").all_inner_texts()
+    assert [text.split()[-1] for text in firsts] == ["3", "2", "1", "0"]
+
+
 @pytest.mark.parametrize("waits", [None, "refused"])
 def test_waits_that_are_not_known_are_not_shown_as_zero(act, kill_one, waits):
     if waits:
@@ -120,7 +130,7 @@ def test_waits_of_which_only_some_were_refused_are_shown_with_the_reason(act, ki
     a = act(kill_one, change={"waits": waits})
     panel = a.page.get_by_role("region", name="Waits").first
     assert "Not all is measured: host b shares no clock" in panel.inner_text()
-    assert panel.get_by_role("columnheader", name="Blame").count() == 1
+    assert panel.get_by_role("columnheader", name="Blamed").count() == 1
     assert panel.locator("table").first.locator("tbody tr").count() == len(waits["by_rank"])
 
 

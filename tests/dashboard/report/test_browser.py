@@ -165,7 +165,7 @@ def test_zooming_below_what_is_held_says_so(chromium, samples):
 def test_the_table_says_what_is_missing(chromium, samples):
     with opened(chromium, samples["kill-one"]) as shown:
         words = held(shown.page)
-        shown.page.click("text=View as table")
+        shown.page.get_by_role("button", name="View as table").click()
         shown.page.wait_for_selector("dialog table")
         said = shown.page.inner_text("dialog")
         assert f"Waits are about right: {words}" in said

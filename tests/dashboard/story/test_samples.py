@@ -11,6 +11,7 @@ from dashboard.story.model import REGIME_CODES
 from dashboard.story.teller import Teller
 from dashboard.story.trace_source import TraceRun
 from dashboard.story.words import duration, moment
+from dashboard.tiles.run_tiles import tiles_of
 from tests.collector.traces import everything_under
 from tests.dashboard.story.kit import DEADLINE_S, check
 
@@ -26,6 +27,7 @@ def sample(request):
     first = Teller(run).story()
     del run.report
     assert run.wait_until_judged(DEADLINE_S)
+    assert tiles_of(run).wait(DEADLINE_S)  # windows are summed from them
     with open_trace(sample_traces()[request.param]) as source:
         analysis = analyze(source)
     yield request.param, first, Teller(run), analysis
@@ -75,6 +77,11 @@ def test_walks_debts_and_waits_are_the_analyzers(sample):
     assert sum(d.fate is not None for d in story.debts) == report.debt.settled
     assert story.waits.total_rank_s == report.waits.total_rank_s
     assert first.story.waits.source == "provisional"
+    # Blame is told once it is found, and is not called as the lanes' figure is, which is another.
+    assert all(row.keys() == {"rank", "waited_s", "last_s"} for row in first.story.waits.by_rank)
+    blamed = {row.rank: row.caused_s for row in report.waits.by_rank}
+    assert {row["rank"]: row["blamed_s"] for row in story.waits.by_rank} == blamed
+    assert not any("caused_s" in row for row in story.waits.by_rank)
     assert first.story.verdict.state == "judging"
     assert story.run.state == "ended" and story.missing == [] and story.ranks == [0, 1, 2, 3]
 

@@ -8,6 +8,7 @@ import pytest
 
 from analyzer import analyze
 from analyzer.codes import NEVER_VIOLATED
+from collector.trace.samples import sample_traces
 from dashboard.story.violations import _places
 from tests.analyzer.stories.every import STORIES
 from tests.dashboard.story.kit import story_of, trace_of
@@ -55,7 +56,16 @@ def test_many_of_one_code_are_one_incident_and_capped(tmp_path):
     violations = [i for i in story.incidents if i.kind == "violation"]
     assert len(violations) == 1
     assert f"{number:,} times" in violations[0].title
-    assert f"{number:,} promises were broken, the first at" in story.verdict.sentence
+    assert f"One promise was broken {number:,} times, first at" in story.verdict.sentence
+
+
+def test_the_headline_says_from_which_step_on_replicas_differ():
+    story = story_of(sample_traces()["silent-restore"])
+    assert "8 times, first at" in story.verdict.sentence
+    assert (
+        ": rank 2 differs from 3 other replicas in params/0 from step 25 on (equal in step 23)"
+        in (story.verdict.sentence)
+    )
 
 
 def test_one_is_one(tmp_path):
