@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
+import time
 from collections.abc import Callable
 
+from cascade_runtime.agent.fencing import put_up
 from cascade_runtime.agent.host_state import HostState
 from cascade_runtime.agent.newcomers import Newcomers
 from cascade_runtime.agent.protocol import (
@@ -58,6 +61,8 @@ class Deaths:
             if status == 0 and actor in self._host.judge.leaving:
                 self._note_left(actor)
             else:
+                if process.is_going and self._host.config.mode == "enforce":
+                    self._fence(actor)
                 self._certify(actor, status, refused)
                 self._newcomers.after_end(actor)
         elif actor in self._newcomers:
@@ -83,6 +88,11 @@ class Deaths:
         facts = Facts(decided=decided, dead=True, leaving=True)
         self._host.journal.append("dead", (actor, facts))
         self._host.walker.on_death(actor, facts)
+
+    def _fence(self, actor: Actor) -> None:
+        """It runs none of its code; a fence besides costs nothing, and needs no trust in that."""
+        with contextlib.suppress(OSError):
+            put_up(self._host.config.progress_path(actor), time.monotonic_ns())
 
     def _certify(self, actor: Actor, status: int, refused: bool = False) -> None:
         """The death of a member, seen by the kernel of its own host."""

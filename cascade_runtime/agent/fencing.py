@@ -24,15 +24,6 @@ _MEMBARRIER = {"x86_64": 324, "aarch64": 283, "riscv64": 283}
 _GLOBAL = 1  # MEMBARRIER_CMD_GLOBAL
 
 
-def process_state(pid: int) -> str | None:
-    """The letter of /proc/PID/stat (R, S, D, T, t, Z ...); None when there is no such process."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_bytes()
-        return chr(text[text.rindex(b")") + 2])
-    except (OSError, ValueError, IndexError):
-        return None
-
-
 def catch_up() -> bool:
     """Make every processor finish the stores that it has begun; False where the kernel cannot.
 
@@ -69,16 +60,15 @@ class StopWatch:
     def __init__(self, limits: FrozenLimits) -> None:
         self._frozen = Frozen(limits)
 
-    def look(self, now_s: float, processes: Iterable[tuple[Actor, int]]) -> list[Verdict]:
+    def look(self, now_s: float, states: Iterable[tuple[Actor, str]]) -> list[Verdict]:
         """What is new since the last look: who has been stopped for too long, and who runs again.
 
         Args:
             now_s: steady clock, seconds.
-            processes: actor and pid of those that have not ended.
+            states: actors with the letters of their processes (proc_stat.py).
         """
-        for actor, pid in processes:
-            state = process_state(pid)
-            if state is not None and state not in "ZX":  # ended: the kernel tells by the pidfd
+        for actor, state in states:
+            if state not in "ZX":  # ended: the kernel tells by the pidfd
                 self._frozen.feed(actor, state, now_s)
         return self._frozen.decide(now_s)
 

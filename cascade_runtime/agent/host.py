@@ -170,7 +170,7 @@ class HostAgent:
     def _try_finish(self) -> None:
         if self._host.walker.log and not self._host.walker.view.members and not self._host.stopping:
             self._stopped.end_all(asyncio.get_running_loop().time())
-        if any(p.status is None for p in self._host.ranks.values()):
+        if any(p.status is None or p.is_going for p in self._host.ranks.values()):
             return
         if self._host.stopping or not self._host.walker.log:
             self._host.finished.set()

@@ -23,10 +23,10 @@ from types import FrameType
 import msgspec
 
 from cascade_runtime.agent.config import JobConfig, save_config
-from cascade_runtime.agent.fencing import process_state
 from cascade_runtime.agent.journal import Journal, Memory
 from cascade_runtime.agent.master_port import reserved_port
 from cascade_runtime.agent.outcome import Outcome, outcome_of
+from cascade_runtime.agent.proc_stat import process_state
 from cascade_runtime.agent.rank_process import describe_status
 from cascade_runtime.agent.run_folder import CONFIG, held, make_run_folder
 from cascade_runtime.agent.shipping.settings import check_collector, deadline_s, token

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cascade_runtime.agent.config import JobConfig
+from cascade_runtime.agent.proc_stat import look_at
 from cascade_runtime.agent.zygote_client import SpawnRequest, ZygoteClient
 from cascade_runtime.vocabulary.identity import Actor
 
@@ -43,9 +44,6 @@ STATUS_PATIENCE_S = 0.05
 """How long to wait for the exit status of a process that is not our child, once it has ended."""
 
 WATCH_AGAIN_S = 0.05
-
-_EXIT_CODE = 49
-"""Field of /proc/PID/stat after the name in brackets (proc(5): field 52)."""
 
 _GENERATIONS = 32
 """Between a rank's process and the one in it that trains, at most."""
@@ -96,14 +94,18 @@ class RankProcess:
         self.pid = pid
         self.status: int | None = None
         """Exit status: >= 0 the code, < 0 minus the signal; None while it runs."""
+        self.is_going = False
+        """It runs none of its code any more, and the kernel has not yet taken all of it down."""
         self._child = child
         self._spawner = spawner
         self._pidfd = -1
         self._ended_at = 0.0
+        self._on_exit: Callable[[RankProcess], None] | None = None
 
     def watch(self, on_exit: Callable[[RankProcess], None]) -> None:
-        """Call ``on_exit`` once it has ended; the kernel tells by the pidfd, within milliseconds."""
+        """Call ``on_exit`` once, when it has ended: by the pidfd, unless ``fails`` was called before."""
         loop = asyncio.get_running_loop()
+        self._on_exit = on_exit
         try:
             self._pidfd = os.pidfd_open(self.pid)
         except ProcessLookupError:
@@ -120,6 +122,11 @@ class RankProcess:
             loop.remove_reader(self._pidfd)
             os.close(self._pidfd)
             self._pidfd = -1
+        if self.is_going:
+            self.is_going = False
+            if self._child is not None:
+                self._child.wait()
+            return
         if self._child is not None:
             self.status = self._child.wait()
         else:
@@ -127,13 +134,20 @@ class RankProcess:
             self.status = self._spawner.status_of(self)
             if self.status is None:
                 # A death waits for nobody's word: the zygote may not run for tens of milliseconds.
-                self.status = zombie_status(self.pid)
+                look = look_at(self.pid)
+                self.status = None if look is None else look.failed
             if self.status is None:
                 if loop.time() - self._ended_at < STATUS_PATIENCE_S:
                     loop.call_later(0.002, self._ended, on_exit)
                     return
                 self.status = -signal.SIGKILL  # nobody can tell any more
         on_exit(self)
+
+    def fails(self, status: int) -> None:
+        """It is on its way out (proc_stat.py); the pidfd would tell so much later."""
+        if self.status is None and self._on_exit is not None:
+            self.status, self.is_going = status, True
+            self._on_exit(self)
 
     def signal(self, number: int) -> None:
         """Send a signal, if it still runs."""
@@ -156,22 +170,6 @@ def runs_in(pid: int, root: int) -> bool:
         except (OSError, ValueError, IndexError):
             return False
     return False
-
-
-def zombie_status(pid: int) -> int | None:
-    """How a process failed that its parent has not waited for yet.
-
-    Returns:
-        As ``RankProcess.status``; None when it was waited for already, and for exit code 0, which the
-        kernel also says where it does not want to tell: whoever ended well is told of by others.
-    """
-    try:
-        text = Path(f"/proc/{pid}/stat").read_bytes()
-        fields = text[text.rindex(b")") + 2 :].split()
-        code = int(fields[_EXIT_CODE]) if fields[0] == b"Z" else 0
-    except (OSError, ValueError, IndexError):
-        return None
-    return os.waitstatus_to_exitcode(code) if code else None
 
 
 def describe_status(status: int) -> str:

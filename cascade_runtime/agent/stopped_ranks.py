@@ -10,6 +10,7 @@ import time
 from cascade_runtime.agent.fencing import LOOK_S, StopWatch, put_up, since_ns
 from cascade_runtime.agent.host_state import HostState
 from cascade_runtime.agent.newcomers import Newcomers
+from cascade_runtime.agent.proc_stat import look_at
 from cascade_runtime.agent.protocol import (
     Facts,
     Trigger,
@@ -23,7 +24,10 @@ from cascade_runtime.vocabulary.identity import Actor, EventRef
 
 
 class StoppedRanks:
-    """Looks for stopped ranks of this host and acts on them; see fencing.py."""
+    """Looks for stopped ranks of this host and acts on them; see fencing.py.
+
+    The same look finds those that are on their way out, long before the kernel has taken them down.
+    """
 
     def __init__(self, host: HostState, newcomers: Newcomers) -> None:
         self._host = host
@@ -38,8 +42,16 @@ class StoppedRanks:
         if self._host.finished.is_set():
             return
         loop = asyncio.get_running_loop()
-        running = [(p.actor, p.pid) for p in self._host.ranks.values() if p.status is None]
-        for verdict in self.stop_watch.look(loop.time(), running):
+        states = []
+        for process in list(self._host.ranks.values()):
+            look = look_at(process.pid) if process.status is None else None
+            if look is None:
+                continue
+            if look.failed is not None:
+                process.fails(look.failed)
+            else:
+                states.append((process.actor, look.state))
+        for verdict in self.stop_watch.look(loop.time(), states):
             self._on_stop_or_go(verdict)
         if self.stop_watch.standing:
             self._fence_stopped()

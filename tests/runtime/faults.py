@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from cascade_runtime.agent.config import JobConfig
-from cascade_runtime.agent.fencing import process_state
 from cascade_runtime.agent.launcher import Launcher, rank_pids, read_memory
+from cascade_runtime.agent.proc_stat import process_state
 from cascade_runtime.progress import Fence, read_progress
 from cascade_runtime.vocabulary.identity import Actor
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from cascade_runtime.agent.fencing import StopWatch, process_state, put_up
+from cascade_runtime.agent.fencing import StopWatch, put_up
+from cascade_runtime.agent.proc_stat import process_state
 from cascade_runtime.agent.protocol import LENGTH, Lifeline, unpack_frame
 from cascade_runtime.progress import WAITING, ProgressWord
 from cascade_runtime.rank import lifeline as lifeline_module
@@ -55,18 +56,25 @@ def test_states_of_real_processes(sleeper) -> None:
     assert process_state(sleeper.pid) is None
 
 
+def states(**processes: int) -> list[tuple[Actor, str]]:
+    """As an agent looks at them."""
+    named = {"one": ONE, "two": TWO}
+    looks = [(named[name], process_state(pid)) for name, pid in processes.items()]
+    return [(actor, state) for actor, state in looks if state is not None]
+
+
 def test_the_watch_tells_who_stopped_and_who_runs_again(sleeper) -> None:
     watch = StopWatch(FrozenLimits(dwell_s=0.08, samples=3))
-    both = [(ONE, sleeper.pid), (TWO, os.getpid())]
-    assert [v for i in range(10) for v in watch.look(i * 0.02, both)] == []
+    both = {"one": sleeper.pid, "two": os.getpid()}
+    assert [v for i in range(10) for v in watch.look(i * 0.02, states(**both))] == []
     os.kill(sleeper.pid, signal.SIGSTOP)
     until(lambda: process_state(sleeper.pid) == "T")
-    (stopped,) = [v for i in range(10, 20) for v in watch.look(i * 0.02, both)]
+    (stopped,) = [v for i in range(10, 20) for v in watch.look(i * 0.02, states(**both))]
     assert (stopped.subject, stopped.signal, stopped.cleared) == (ONE, "stopped", False)
     assert list(watch.standing) == [ONE]
     os.kill(sleeper.pid, signal.SIGCONT)
     until(lambda: process_state(sleeper.pid) == "S")
-    (running,) = [v for i in range(20, 30) for v in watch.look(i * 0.02, both)]
+    (running,) = [v for i in range(20, 30) for v in watch.look(i * 0.02, states(**both))]
     assert (running.subject, running.cleared) == (ONE, True)
     assert watch.standing == {}
 
@@ -75,7 +83,7 @@ def test_a_dead_process_is_not_a_stopped_one(sleeper) -> None:
     watch = StopWatch(FrozenLimits(dwell_s=0.08, samples=3))
     sleeper.kill()
     until(lambda: process_state(sleeper.pid) == "Z")
-    assert [v for i in range(20) for v in watch.look(i * 0.02, [(ONE, sleeper.pid)])] == []
+    assert [v for i in range(20) for v in watch.look(i * 0.02, states(one=sleeper.pid))] == []
 
 
 def test_fencing_gives_what_may_have_been_done_and_is_final(tmp_path: Path) -> None:

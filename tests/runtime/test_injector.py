@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from cascade_runtime.agent.config import JobConfig
-from cascade_runtime.agent.fencing import process_state
 from cascade_runtime.agent.journal import Journal
+from cascade_runtime.agent.proc_stat import process_state
 from cascade_runtime.progress import BACKWARD, WAITING, ProgressWord
 from cascade_runtime.vocabulary.errors import BadUsage
 from cascade_runtime.vocabulary.identity import Actor

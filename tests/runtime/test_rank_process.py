@@ -17,12 +17,12 @@ import pytest
 
 from cascade_runtime.agent import rank_process
 from cascade_runtime.agent.config import JobConfig
+from cascade_runtime.agent.proc_stat import Look, look_at
 from cascade_runtime.agent.rank_process import (
     RankProcess,
     Spawner,
     describe_status,
     rank_environment,
-    zombie_status,
 )
 from cascade_runtime.vocabulary.identity import Actor
 
@@ -137,10 +137,10 @@ def test_how_a_process_failed_is_known_before_its_parent_asks(
 ) -> None:
     started = subprocess.Popen([sys.executable, "-S", "-c", code])
     os.waitid(os.P_PID, started.pid, os.WEXITED | os.WNOWAIT)
-    assert zombie_status(started.pid) == status
+    assert look_at(started.pid) == Look("Z", status)
     started.wait()
-    assert zombie_status(started.pid) is None
-    assert zombie_status(os.getpid()) is None, "it runs"
+    assert look_at(started.pid) is None
+    assert look_at(os.getpid()) == Look("R", None), "it runs"
 
 
 def test_a_death_waits_for_no_word_of_its_parent(
@@ -152,6 +152,36 @@ def test_a_death_waits_for_no_word_of_its_parent(
     process = Spawner(config, 0).adopt(RANK, started.pid)
     assert watched(process, lambda: process.signal(signal.SIGKILL)) == -signal.SIGKILL
     started.wait()
+
+
+def test_a_death_that_was_seen_coming_is_told_once_and_its_process_is_waited_for(
+    config: JobConfig,
+) -> None:
+    told: list[int | None] = []
+    process = child(config, "import time; time.sleep(600)")
+    process.fails(3)
+    assert process.status is None, "nobody watches it yet"
+
+    async def main() -> None:
+        process.watch(lambda ended: told.append(ended.status))
+        process.fails(-signal.SIGKILL)
+        assert told == [-signal.SIGKILL] and process.is_going
+        process.fails(3)
+        os.kill(process.pid, signal.SIGTERM)
+        loop, gone = asyncio.get_running_loop(), asyncio.Event()
+
+        def look() -> None:
+            if process.is_going:
+                loop.call_later(0.001, look)
+            else:
+                gone.set()
+
+        look()
+        await asyncio.wait_for(gone.wait(), 60)
+
+    asyncio.run(main())
+    assert told == [process.status] == [-signal.SIGKILL]
+    assert look_at(process.pid) is None, "no zombie is left"
 
 
 # ---- processes of somebody else -------------------------------------------------------------------
@@ -170,7 +200,7 @@ def test_an_adopted_process_that_leaves_a_note(config: JobConfig, stranger: int)
 def test_a_note_that_comes_a_moment_later(
     config: JobConfig, stranger: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rank_process, "zombie_status", lambda pid: None)
+    monkeypatch.setattr(rank_process, "look_at", lambda pid: None)
     spawner = Spawner(config, 0)
     asked = []
     real = spawner.status_of
@@ -190,7 +220,7 @@ def test_a_note_that_comes_a_moment_later(
 def test_when_nobody_can_tell_it_was_killed(
     config: JobConfig, stranger: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rank_process, "zombie_status", lambda pid: None)  # somebody was quicker
+    monkeypatch.setattr(rank_process, "look_at", lambda pid: None)  # somebody was quicker
     process = Spawner(config, 0).adopt(RANK, stranger)
     assert watched(process, lambda: process.signal(signal.SIGTERM)) == -signal.SIGKILL
 

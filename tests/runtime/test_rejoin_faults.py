@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from cascade_runtime.agent.fencing import process_state
 from cascade_runtime.agent.launcher import rank_pids
+from cascade_runtime.agent.proc_stat import process_state
 from cascade_runtime.vocabulary.identity import Actor
 from tests.long import one_in
 from tests.runtime import faults as do
