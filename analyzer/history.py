@@ -10,7 +10,10 @@ from analyzer.edges import build_edges, message_pairs
 from analyzer.evidence import Evidence, actor_name, agents
 from analyzer.happens_before import HappensBefore
 from analyzer.instances import Instances
+from analyzer.known_dots import KnownDots
 from analyzer.operations import Operations
+from analyzer.replicas import Replicas
+from analyzer.rollbacks import Rollbacks
 from analyzer.rows import Rows
 from analyzer.walks import Walks
 from cascade_runtime.vocabulary.ports import TraceSource
@@ -29,6 +32,26 @@ class History:
     def dots(self) -> Dots:
         """Updates and reads by dot."""
         return Dots(self.rows, self.walks)
+
+    @cached_property
+    def known(self) -> KnownDots:
+        """Every dot that updates name, with its causes."""
+        return KnownDots(self.rows, self.dots)
+
+    @cached_property
+    def rollbacks(self) -> Rollbacks:
+        """Updates that loads took back."""
+        return Rollbacks(self.rows, self.dots, self.known)
+
+    @cached_property
+    def replicas(self) -> Replicas:
+        """What each actor's copy holds at each of its updates."""
+        return Replicas(
+            self.rows,
+            self.dots,
+            self.known,
+            lambda nodes, at: self.rollbacks.undone(nodes, at, self.hb),
+        )
 
     @cached_property
     def instances(self) -> Instances:
