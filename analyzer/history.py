@@ -6,7 +6,7 @@ from functools import cached_property
 
 from analyzer.columns import Ints
 from analyzer.dots import Dots
-from analyzer.edges import build_edges, message_pairs
+from analyzer.edges import Edges, build_edges, message_pairs
 from analyzer.evidence import Evidence, actor_name, agents
 from analyzer.happens_before import HappensBefore
 from analyzer.instances import Instances
@@ -61,8 +61,12 @@ class History:
     @cached_property
     def hb(self) -> HappensBefore:
         """Happens-before; the expensive part."""
-        edges = build_edges(self.rows, self.dots, self.instances, self.message_pairs)
-        return HappensBefore(self.rows, edges)
+        return HappensBefore(self.rows, self.edges)
+
+    @cached_property
+    def edges(self) -> Edges:
+        """The edges of happens-before besides program order."""
+        return build_edges(self.rows, self.dots, self.instances, self.message_pairs)
 
     @cached_property
     def message_pairs(self) -> tuple[Ints, Ints]:

@@ -121,9 +121,7 @@ def stale_reads(history: History, reads: Ints) -> list[Told]:
 def _look_without(history: History, reads: Ints, gone: Ints) -> Stale:
     """``look``, the nodes in ``gone`` left out."""
     dots, rows = history.dots, history.rows
-    taken_back = np.zeros(len(history.known), dtype=np.bool_)
-    taken_back[gone] = True
-    writes = _writes(history, taken_back)
+    of = writes(history, gone)
     key, seen = dots.read_key[reads], dots.reads.ints("version")[reads]
     source = np.where((key < 0) & (seen == NULL), _INITIAL, _UNKNOWN)
     issued = dots.issued_index(key)
@@ -135,13 +133,16 @@ def _look_without(history: History, reads: Ints, gone: Ints) -> Stale:
     at = dots.reads.rows[reads]
     newer, now, now_row = _look(
         at, rows.actor[at], dots.read_object[reads], seen, source, rows.actor, *history.hb.clocks,
-        *writes,
+        *of,
     )  # fmt: skip
     return Stale(newer, seen, now, now_row)
 
 
-def _writes(history: History, taken_back: Flags) -> Writes:
+def writes(history: History, gone: Ints) -> Writes:
+    """All issued rows of all objects, without void ones and those of the nodes in ``gone``."""
     dots, known, rows = history.dots, history.known, history.rows
+    taken_back = np.zeros(len(known), dtype=np.bool_)
+    taken_back[gone] = True
     index = np.flatnonzero(dots.issued)
     node = known.of_update[index]
     index = index[~(known.void[node] | taken_back[node])] if len(known) else index

@@ -206,7 +206,11 @@ class Teller:
         return self.row("debt", action="opened", debt_id=debt_id, relaxed=relaxed, **columns)
 
     def settle(
-        self, debt_id: str, resolution: str = "applied", action: str = "settled", **columns: Any
+        self,
+        debt_id: str,
+        resolution: str | None = "applied",
+        action: str = "settled",
+        **columns: Any,
     ) -> dict[str, Any]:
         for lists in ("frontier", "resolved"):
             columns[lists] = _dots(columns.get(lists))

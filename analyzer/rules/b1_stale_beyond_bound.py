@@ -195,4 +195,4 @@ def _report(
     )
 
 
-PLUGIN = Rule(code="B1", severity="error", needs=("updates",), check=check, watches=TABLES)
+PLUGIN = Rule(code="B1", severity="error", needs=("updates",), check=check)

@@ -4,7 +4,8 @@ What it does:
     When a debt is settled, every update that was in flight when it was opened, and every one that a
     member issued or applied between the two on the debt's object, must lie inside the settled
     frontier or be named among what was resolved. Void updates need no fate; and an update of a step
-    that was still open then, which nobody had applied, is not lost when it is applied later.
+    that was still open then, which nobody had applied, is not lost when it is applied later. A debt
+    that was settled after the climb is L3's.
 
 Why it matters:
     Settling says "all are level again". An update that is in nobody's merged state by then is lost,
@@ -25,7 +26,6 @@ from analyzer.dots import COUNTER_BITS, dot_keys, flat_dots, key_actor
 from analyzer.history import History
 from analyzer.rules._base import Finding, Outcome, Rule
 
-_TABLES = ("debt", "updates")
 _COUNTERS = (1 << COUNTER_BITS) - 1
 
 
@@ -39,11 +39,12 @@ def check(history: History) -> Outcome:
         outcome.num_checked += 1
         keys, rows = _owed(history, debt, settled)
         covered, named = _fate(history, settled)
-        if covered is None and named is None and len(keys):
-            outcome.cannot_say(
-                f"debt {debt.debt_id} was settled without a frontier, so what became of its updates "
-                "is not recorded"
-            )
+        if covered is None and named is None:
+            # Neither list was recorded: the one word for all of it is what there is.
+            if len(keys) and not history.rows.content(settled)["resolution"]:
+                outcome.cannot_say(
+                    f"debt {debt.debt_id} was settled, and what became of its updates is not recorded"
+                )
             continue
         known = history.known
         node = known.node(keys)
@@ -66,9 +67,19 @@ def _was_open(history: History, key: int, settled: int) -> bool:
 
 
 def _settled(history: History, debt: Debt) -> int | None:
-    """The debt's first settled row; None when it stands open or was written off first."""
+    """The debt's first settled row; None when it stands open, was written off first, or is L3's."""
     first = next(iter(debt.closed_rows), None)
-    return None if first is None or debt.is_written_off else first
+    if first is None or debt.is_written_off:
+        return None
+    climbed = any(
+        walk.climbs
+        and walk.group == debt.group
+        and walk.reported.to_level >= debt.relaxed
+        and history.happens_before(debt.opened_row, walk.reported.row)
+        and not history.happens_before(first, walk.reported.row)
+        for walk in history.walks.walks
+    )
+    return None if climbed else first
 
 
 def _fate(history: History, settled: int) -> tuple[dict[int, int] | None, list[int] | None]:
@@ -166,4 +177,4 @@ def _accuse(
     )
 
 
-PLUGIN = Rule(code="R1", severity="error", needs=("debt",), check=check, watches=_TABLES)
+PLUGIN = Rule(code="R1", severity="error", needs=("debt",), check=check)

@@ -48,4 +48,11 @@ def _before(history: History, at: Ints) -> Ints:
         needed[skipped] = known.previous[needed[skipped]]
 
 
-PLUGIN = Rule(code="S3", severity="error", needs=("updates",), check=check, watches=TABLES)
+PLUGIN = Rule(
+    code="S3",
+    severity="error",
+    needs=("updates",),
+    check=check,
+    watches=TABLES,
+    yields_to=("A1",),
+)

@@ -1,10 +1,10 @@
 """An update applied before what its author had read when it issued it.
 
 What it does:
-    What an actor has read of others before it issues an update is a cause of that update, listed or
-    not: of each author and object the newest it had read. Who applies the update must have applied
-    that one, or loaded or discarded it, as for C1. What the update lists, or what follows from it, is
-    judged there. Not judged under EVENTUAL.
+    What an actor has read of others since its last update is a cause of its next one, listed or not:
+    of each author and object the newest, where it had not read that before. Who applies the update
+    must have applied that one, or loaded or discarded it, as for C1. What the update lists, or what
+    follows from it, is judged there. Not judged under EVENTUAL.
 
 Why it matters:
     A dependency that nobody wrote down is one that no delivery can keep. The reads show it.
@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analyzer.applies import TABLES, applied_rows, too_early
+from analyzer.applies import applied_rows, too_early
 from analyzer.columns import Flags, Ints
 from analyzer.dots import COUNTER_BITS
 from analyzer.history import History
@@ -30,14 +30,10 @@ from analyzer.running import groups_of
 class Unlisted(NamedTuple):
     """What authors had read and not listed: one entry each."""
 
-    actor: Ints
-    """Who read it and issued updates afterwards."""
     read: Ints
     """Node that was read."""
-    first: Ints
+    issued: Ints
     """Node of its first update afterwards."""
-    last: Ints
-    """Node of its last update for which this still was the newest it had read."""
 
 
 def check(history: History) -> Outcome:
@@ -69,17 +65,15 @@ def _unlisted(history: History) -> Unlisted:
     fresh = np.ones(len(node), dtype=np.bool_)
     fresh[1:] = (group[1:] != group[:-1]) | (newest[1:] != newest[:-1])
     row, node, actor, group = row[fresh], newest[fresh], actor[fresh], group[fresh]
-    # Own issues from this read up to the next newer one; rows are in order of actors.
+    # The first own issue before a still newer read; rows are in order of actors.
     until = np.full(len(row), history.rows.n, dtype=np.int64)
     until[:-1] = np.where(group[1:] == group[:-1], row[1:], until[:-1])
     until = np.minimum(until, history.rows.start[actor + 1])
     low, high = (np.searchsorted(issues.row, r) for r in (row, until))
     some = low < high
-    low, high, node, actor = low[some], high[some], node[some], actor[some]
-    # An actor's issues come in the order of their counters.
-    first, last = issues.node[low], issues.node[high - 1]
-    open_ = ~known.depends(first, node)
-    return Unlisted(actor[open_], node[open_], first[open_], last[open_])
+    node, issued = node[some], issues.node[low[some]]
+    open_ = ~known.depends(issued, node)
+    return Unlisted(node[open_], issued[open_])
 
 
 def _reads(history: History) -> tuple[Ints, Ints]:
@@ -115,18 +109,15 @@ def _own_issues(history: History) -> tuple[Issues, Ints]:
 
 def _questions(history: History, applied: Ints, unlisted: Unlisted) -> tuple[Ints, Ints]:
     """(index of an applied row, node that it needs), in order of indices."""
-    known, replicas = history.known, history.replicas
+    replicas = history.replicas
     everywhere = _by_node(history, np.flatnonzero(history.dots.applied))
     judged = _by_node(history, applied)
     loaders = replicas.loaders
     at, needed = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
-    for read, first, last in zip(
-        unlisted.read.tolist(), unlisted.first.tolist(), unlisted.last.tolist(), strict=True
-    ):
-        index = judged.of(first, last)
-        index = index[~known.depends(known.of_update[index], np.full(len(index), read))]
+    for read, issued in zip(unlisted.read.tolist(), unlisted.issued.tolist(), strict=True):
+        index = judged.of(issued)
         # Most had it long before: ask only about those which, at a glance, had not.
-        had = everywhere.of(read, read)
+        had = everywhere.of(read)
         since = np.full(len(history.rows.actors), len(replicas.actor), dtype=np.int64)
         np.minimum.at(since, replicas.actor[had], had)
         actor = replicas.actor[index]
@@ -144,9 +135,9 @@ class ByNode(NamedTuple):
     node: Ints
     place: Ints
 
-    def of(self, first: int, last: int) -> Ints:
-        """The indices that name one of the nodes first to last."""
-        low, high = np.searchsorted(self.node, [first, last + 1])
+    def of(self, node: int) -> Ints:
+        """The indices that name the node."""
+        low, high = np.searchsorted(self.node, [node, node + 1])
         return self.place[low:high]
 
 
@@ -156,4 +147,4 @@ def _by_node(history: History, index: Ints) -> ByNode:
     return ByNode(node[order], index[order])
 
 
-PLUGIN = Rule(code="S4", severity="error", needs=("updates", "reads"), check=check, watches=TABLES)
+PLUGIN = Rule(code="S4", severity="error", needs=("updates", "reads"), check=check)

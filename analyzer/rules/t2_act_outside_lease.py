@@ -89,4 +89,4 @@ def _finding(history: History, use: int, revocation: int, lease: int) -> Finding
     )
 
 
-PLUGIN = Rule(code="T2", severity="error", needs=("leases",), check=check, watches=_TABLES)
+PLUGIN = Rule(code="T2", severity="error", needs=("leases",), check=check)

@@ -86,10 +86,9 @@ class Facts:
                     left.append(cause)
         return found - {dot}
 
-    def gone(self, load: Row, at: int) -> set[Dot]:
+    def gone(self, load: Row) -> set[Dot]:
         """What a load of scope group took back, by all that loaded the checkpoint."""
-        del at
-        found = set()
+        found = of_earlier_lives(self, load)
         for i, other in self.loads:
             same = other["checkpoint_id"] == load["checkpoint_id"] and other["scope"] == "group"
             if not same or other["action"] != "loaded":
@@ -116,7 +115,7 @@ class Facts:
             return True
         if any(r["action"] == "discarded" and dot_of(r) == dot for _, r in mine):
             return True
-        if any(dot in self.gone(r, j) for j, r in self.group_loads_before(i)):
+        if any(dot in self.gone(r) for _, r in self.group_loads_before(i)):
             return True
         last = [(j, r) for j, r in self.loads if self.actor(j) == self.actor(i) and j < i][-1:]
         since = last[0][0] if last else -1
@@ -182,21 +181,35 @@ def seen(facts: Facts, r: Row) -> list[Dot]:
     return found
 
 
+def newest_read(facts: Facts, upto: int) -> dict[Any, Dot]:
+    """By (author, object): the newest that the row's actor had read before it."""
+    newest: dict[Any, Dot] = {}
+    for j, r in facts.reads:
+        if facts.actor(j) == facts.actor(upto) and j < upto:
+            for d in seen(facts, r):
+                place = (d[:2], facts.object[d])
+                newest[place] = max(newest.get(place, d), d)
+    return newest
+
+
 def s4(facts: Facts) -> set[Key]:
     found = set()
     for i, dot in facts.applies():
         if dot not in facts.issued or dot in facts.void:
             continue
         at = facts.issued[dot]
-        newest: dict[Any, Dot] = {}
-        for j, r in facts.reads:
-            if facts.actor(j) != facts.actor(at) or j > at:
-                continue
-            for d in seen(facts, r):
-                place = (d[:2], facts.object[d])
-                newest[place] = max(newest.get(place, d), d)
+        before = [
+            j
+            for d, j in facts.issued.items()
+            if d[:2] == dot[:2] and d not in facts.void and j < at
+        ]
+        newest, known = (newest_read(facts, upto) for upto in (at, max(before, default=0)))
         causes = facts.causes(dot)
-        needed = [d for d in newest.values() if d[:2] != dot[:2] and d not in causes]
+        needed = [
+            d
+            for place, d in newest.items()
+            if d[:2] != dot[:2] and d not in causes and known.get(place) != d
+        ]
         if any(not facts.had(i, d) for d in needed):
             found.add(i)
     return facts.keyed(found)
@@ -213,7 +226,7 @@ def version_of(facts: Facts, r: Row) -> int | None:
 
 def writes_before(facts: Facts, i: int, obj: str) -> list[tuple[int, Dot]]:
     """(issued row, dot) of writes that happen-before the read at i and still count for its actor."""
-    gone = {d for j, r in facts.group_loads_before(i) for d in facts.gone(r, j)}
+    gone = {d for _, r in facts.group_loads_before(i) for d in facts.gone(r)}
     return [
         (j, d)
         for d, j in facts.issued.items()
@@ -281,7 +294,13 @@ def b1(facts: Facts) -> set[Key]:
         now = max((v for v in versions if v is not None), default=None)
         if mine is not None and now is not None and now - mine > bound:
             found.add(i)
-    members = sorted({facts.actor(i) for i, (t, _) in enumerate(facts.rows) if t == "actors"})
+    members = sorted(
+        {
+            facts.actor(i)
+            for i, (t, r) in enumerate(facts.rows)
+            if t == "actors" and not r["incarnation"]
+        }
+    )
     for dot, at in facts.issued.items():
         obj = facts.object[dot]
         if bounds.get(obj) is None or facts.kind(obj) != "delta" or dot in facts.void:
@@ -354,12 +373,11 @@ def a2(facts: Facts) -> set[Key]:
         if load["action"] != "loaded":
             continue
         if load["scope"] == "group":
-            gone = facts.gone(load, i)
-            gone |= _of_earlier_lives(facts, load)
+            gone = facts.gone(load)
         else:
             gone = {
                 d
-                for d in _of_earlier_lives(facts, load, only=facts.actor(i))
+                for d in of_earlier_lives(facts, load, only=facts.actor(i))
                 if not any(
                     r["action"] == "applied"
                     and dot_of(r) == d
@@ -378,7 +396,7 @@ def a2(facts: Facts) -> set[Key]:
     return facts.keyed(found)
 
 
-def _of_earlier_lives(facts: Facts, load: Row, only: tuple[int, int] | None = None) -> set[Dot]:
+def of_earlier_lives(facts: Facts, load: Row, only: tuple[int, int] | None = None) -> set[Dot]:
     """Dots beyond the checkpoint of incarnations before those that loaded it."""
     found = set()
     for i, other in facts.loads:

@@ -21,7 +21,8 @@ class CausalStory:
         self.story = Story(ranks=ranks, regime="CAUSAL")
         self.tidy = self.rng.choice([0.3, 0.75])
         """How often the oldest comes first, and a cause is listed."""
-        self.seen: dict[Teller, dict[Dot, str]] = {t: {} for t in self.story.ranks}
+        self.live = list(self.story.ranks)
+        self.seen: dict[Teller, dict[Dot, str]] = {t: {} for t in self.live}
         """What each has applied or issued, and of which object."""
         self.issued: list[tuple[Dot, str, int | None]] = []
         self.versions = dict.fromkeys(ASSIGNED, 0)
@@ -30,7 +31,7 @@ class CausalStory:
         self.debts: list[str] = []
         self._declare(ranks)
         for _ in range(actions):
-            one = self.rng.choice(self.story.ranks)
+            one = self.rng.choice(self.live)
             one.regime = self.rng.choice(["CAUSAL"] * 6 + ["STRONG", "EVENTUAL", None])
             self._act(one)
 
@@ -48,8 +49,8 @@ class CausalStory:
         rng = self.rng
         what = rng.choices(
             [self._issue, self._apply, self._read, self._fold, self._discard, self._send,
-             self._receive, self._save, self._load, self._debt],
-            [9, 14, 10, 7, 1, 6, 7, 1, 1, 3],
+             self._receive, self._save, self._load, self._debt, self._restart],
+            [9, 14, 10, 7, 1, 6, 7, 2, 2, 3, 0.7],
         )[0]  # fmt: skip
         what(one)
 
@@ -67,7 +68,11 @@ class CausalStory:
         if obj in ASSIGNED and rng.random() < 0.6:
             self.versions[obj] += 1
             version = self.versions[obj]
-        others = [(r, i, c) for (r, i), c in self._clock(one).items() if (r, i) != (one.rank, 0)]
+        others = [
+            (r, i, c)
+            for (r, i), c in self._clock(one).items()
+            if (r, i) != (one.rank, one.incarnation)
+        ]
         deps = [d for d in others if rng.random() < self.tidy]
         if self.issued and rng.random() < 0.1:
             deps.append(rng.choice(self.issued)[0])
@@ -118,11 +123,15 @@ class CausalStory:
             self.seen[one][dot] = obj
 
     def _send(self, one: Teller) -> None:
-        peer = self.rng.choice([t for t in self.story.ranks if t is not one])
+        peer = self.rng.choice([t for t in self.live if t is not one])
         self.flying.append(one.send(peer))
 
     def _receive(self, one: Teller) -> None:
-        mine = [m for m in self.flying if m["peer"] == one.rank]
+        mine = [
+            m
+            for m in self.flying
+            if (m["peer"], m["peer_incarnation"]) == (one.rank, one.incarnation)
+        ]
         if mine:
             sent = self.rng.choice(mine)
             self.flying.remove(sent)
@@ -139,6 +148,21 @@ class CausalStory:
             name, frontier, scope = self.rng.choice(self.saved)
             action = self.rng.choice(["loaded", "loaded", "received"])
             one.checkpoint(action, name, frontier, scope)
+
+    def _restart(self, one: Teller) -> None:
+        """It is lost, and its successor begins from a checkpoint."""
+        if not self.saved or one.incarnation:
+            return
+        again = Teller(self.story, one.rank, incarnation=1)
+        again.start()
+        self.live[self.live.index(one)] = again
+        name, frontier, scope = self.rng.choice(self.saved)
+        again.checkpoint("loaded", name, frontier, scope)
+        self.seen[again] = {
+            dot: obj
+            for dot, obj, _ in self.issued
+            if any(dot[:2] == d[:2] and dot[2] <= d[2] for d in frontier)
+        }
 
     def _debt(self, one: Teller) -> None:
         rng = self.rng

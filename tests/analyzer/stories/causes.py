@@ -182,9 +182,8 @@ def read_by_name() -> Told:
     a, b, c = s.ranks
     cause = a.issue()
     b.read(dot=cause)
-    b.issue("params/1")
+    b.discard(b.issue("params/1"), "params/1")
     effect = b.issue("params/1")
-    c.discard((1, 0, 1), "params/1")
     early = c.apply(effect, "params/1")
     c.apply(cause)
     return s, [early]
@@ -306,4 +305,49 @@ def the_group_went_back() -> Told:
     for rank in s.ranks:
         rank.checkpoint("loaded", "k", [one])
     b.read(version=1, dot=one)
+    return s, []
+
+
+@story("C3", "trips")
+def _() -> Told:
+    s = apart(4, "assign")
+    a, b, c, d = s.ranks
+    one, two = a.issue(), b.issue()
+    rows = []
+    for reader, order in ((c, (one, two)), (d, (two, one))):
+        rows += [reader.read(dot=dot) for dot in order]
+    return s, [rows[1]]
+
+
+@story("C3", "trips")
+def one_that_goes_to_and_fro() -> Told:
+    s = apart(3, "assign")
+    a, b, c = s.ranks
+    one, two = a.issue(), b.issue()
+    rows = [c.read(dot=dot) for dot in (one, two, one)]
+    return s, [rows[1]]
+
+
+@story("C3", "almost")
+def _() -> Told:
+    # Both saw them in one order; a third saw only one.
+    s = apart(5, "assign")
+    a, b, c, d, e = s.ranks
+    one, two = a.issue(), b.issue()
+    for reader in (c, d):
+        for dot in (one, two):
+            reader.read(dot=dot)
+    a.tell(e)
+    e.read(dot=two)
+    return s, []
+
+
+@story("C3", "almost")
+def eventual_promises_no_one_order() -> Told:
+    s = Story(ranks=4, regime="EVENTUAL")
+    a, b, c, d = s.ranks
+    one, two = a.issue(), b.issue()
+    for reader, order in ((c, (one, two)), (d, (two, one))):
+        for dot in order:
+            reader.read(dot=dot)
     return s, []

@@ -91,7 +91,7 @@ def _() -> Told:
     s = _relaxed()
     a = s.ranks[0]
     a.open_debt("d1", in_flight=[a.issue()])
-    a.settle("d1")
+    a.settle("d1", resolution=None)
     return s, []
 
 
