@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analyzer.clock_pass import clock_pass
+from analyzer.clock_pass import Table, clock_pass
 from analyzer.columns import Ints
 from analyzer.edges import EDGE_WORDS, Edges
 from analyzer.rows import Rows
@@ -60,6 +60,20 @@ class HappensBefore:
         if not self._rows.has_rows(actor):
             return -1
         return int(self._table[self._clock[row], actor])
+
+    def last_before_many(self, row: Ints, actor: Ints) -> Ints:
+        """``last_before`` for pairs of rows and actors that have rows."""
+        inside = actor == self._rows.actor[row]
+        own = np.where(row > self._rows.start[actor], row - 1, -1)
+        return np.where(inside, own, self._table[self._clock[row], actor]).astype(np.int64)
+
+    @property
+    def clocks(self) -> tuple[Ints, Table]:
+        """(per row an index into the table, the table): of each actor the last row before, or -1.
+
+        An actor's own column says nothing of its own rows, which are in order.
+        """
+        return self._clock, self._table
 
     def before_many(self, first: Ints, second: Ints) -> Ints:
         """``before`` for pairs of rows, as 0 and 1."""

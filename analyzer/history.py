@@ -6,11 +6,14 @@ from functools import cached_property
 
 from analyzer.columns import Ints
 from analyzer.dots import Dots
-from analyzer.edges import build_edges, message_pairs
+from analyzer.edges import Edges, build_edges, message_pairs
 from analyzer.evidence import Evidence, actor_name, agents
 from analyzer.happens_before import HappensBefore
 from analyzer.instances import Instances
+from analyzer.known_dots import KnownDots
 from analyzer.operations import Operations
+from analyzer.replicas import Replicas
+from analyzer.rollbacks import Rollbacks
 from analyzer.rows import Rows
 from analyzer.walks import Walks
 from cascade_runtime.vocabulary.ports import TraceSource
@@ -31,6 +34,26 @@ class History:
         return Dots(self.rows, self.walks)
 
     @cached_property
+    def known(self) -> KnownDots:
+        """Every dot that updates name, with its causes."""
+        return KnownDots(self.rows, self.dots)
+
+    @cached_property
+    def rollbacks(self) -> Rollbacks:
+        """Updates that loads took back."""
+        return Rollbacks(self.rows, self.dots, self.known)
+
+    @cached_property
+    def replicas(self) -> Replicas:
+        """What each actor's copy holds at each of its updates."""
+        return Replicas(
+            self.rows,
+            self.dots,
+            self.known,
+            lambda nodes, at: self.rollbacks.undone(nodes, at, self.hb),
+        )
+
+    @cached_property
     def instances(self) -> Instances:
         """Collectives by (comm_id, cseq)."""
         return Instances(self.rows, self.walks)
@@ -38,8 +61,12 @@ class History:
     @cached_property
     def hb(self) -> HappensBefore:
         """Happens-before; the expensive part."""
-        edges = build_edges(self.rows, self.dots, self.instances, self.message_pairs)
-        return HappensBefore(self.rows, edges)
+        return HappensBefore(self.rows, self.edges)
+
+    @cached_property
+    def edges(self) -> Edges:
+        """The edges of happens-before besides program order."""
+        return build_edges(self.rows, self.dots, self.instances, self.message_pairs)
 
     @cached_property
     def message_pairs(self) -> tuple[Ints, Ints]:

@@ -39,12 +39,16 @@ def judge(history: History) -> Judgement:
     checks: list[CheckResult] = []
     violations: list[Violation] = []
     suspects: list[Accused] = []
+    told: dict[str, set[int]] = {}
     for code, name in NAMES.items():
         rule = known.get(code)
         if rule is None:
             checks.append(_not_checked(code, name, NOT_IN_RELEASE))
             continue
         outcome = _run(history, rule)
+        for other in rule.yields_to:
+            outcome.findings = [f for f in outcome.findings if f.row not in told.get(other, set())]
+        told[code] = {finding.row for finding in outcome.findings}
         checks.append(_check(rule, outcome))
         violations += [
             _violation(history, rule, finding, with_paths=i < MAX_PATHS)

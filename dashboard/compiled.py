@@ -24,7 +24,17 @@ with open_trace(sample_traces()["kill-one"]) as trace:
 """
 _MADE_BY = {
     COLLECTOR: [_ROOT / "collector" / "wire" / "msgpack_native.py"],
-    ANALYZER: [_ROOT / "analyzer" / "clock_pass.py", _ROOT / "analyzer" / "root_blame.py"],
+    ANALYZER: [
+        _ROOT / "analyzer" / f"{name}.py"
+        for name in (
+            "clock_pass",
+            "folded",
+            "overwritten",
+            "replicas",
+            "root_blame",
+            "stale",
+        )
+    ],
 }
 
 

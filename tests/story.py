@@ -206,8 +206,14 @@ class Teller:
         return self.row("debt", action="opened", debt_id=debt_id, relaxed=relaxed, **columns)
 
     def settle(
-        self, debt_id: str, resolution: str = "applied", action: str = "settled", **columns: Any
+        self,
+        debt_id: str,
+        resolution: str | None = "applied",
+        action: str = "settled",
+        **columns: Any,
     ) -> dict[str, Any]:
+        for lists in ("frontier", "resolved"):
+            columns[lists] = _dots(columns.get(lists))
         return self.row("debt", action=action, debt_id=debt_id, resolution=resolution, **columns)
 
     def health(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from analyzer.codes import NAMES
 from analyzer.history import History
+from analyzer.told import Told
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,14 @@ class Outcome:
         if self.unknown is None:
             self.unknown = reason
 
+    def take(self, told: Iterable[Told]) -> None:
+        """A finding for each row that breaks the promise; why nobody can say of another."""
+        for one in told:
+            if one.unknown:
+                self.cannot_say(one.unknown)
+            else:
+                self.findings.append(Finding(one.row, one.sentence, one.witness))
+
 
 Check = Callable[[History], Outcome]
 
@@ -75,6 +84,8 @@ class Rule:
         check: judges a history.
         watches: tables whose loss (a gap, a rank without events) turns ok into unknown; empty for
             rules that accuse by what is there, not by what is absent.
+        yields_to: rules that say the same of a row in narrower words; what they report is not
+            reported again.
     """
 
     code: str
@@ -82,6 +93,7 @@ class Rule:
     needs: tuple[str | tuple[str, ...], ...]
     check: Check
     watches: tuple[str, ...] = ()
+    yields_to: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from analyzer import analyze
-from analyzer.codes import NAMES, NEVER_VIOLATED, NOT_IN_RELEASE
+from analyzer.codes import NAMES, NEVER_VIOLATED, NOT_IN_RELEASE, NOT_IN_TOTAL
 from analyzer.judge import rules
 from analyzer.rules_page import docs_of
 from tests.analyzer.stories.every import STORIES
@@ -66,10 +66,20 @@ def test_unknown(code, tell):
     assert report.verdict == "unknown", [v.sentence for v in report.violations]
 
 
+@pytest.mark.parametrize(("code", "tell"), _stories("not_in_total"))
+def test_of_clocks_alone(code, tell):
+    told, _ = tell()
+    report = analyze(sourced(told)).report
+    check = next(c for c in report.checks if c.code == code)
+    assert (check.verdict, report.verdict, report.violations) == ("unknown", "ok", [])
+    assert check.reason
+
+
 def test_every_rule_has_its_stories():
     for code, rule in rules().items():
         kinds = {k for c, k, _ in STORIES if c == code}
-        want = {"almost"} | ({"unknown"} if code in NEVER_VIOLATED else {"trips"})
+        doubted = "not_in_total" if code in NOT_IN_TOTAL else "unknown"
+        want = {"almost"} | ({doubted} if code in NEVER_VIOLATED else {"trips"})
         if rule.watches:
             want.add("unknown")
         assert want <= kinds, code

@@ -18,8 +18,9 @@ def _strong(d: Doctored, table: str, rank: int, **is_: object) -> Row:
 @breaks("A1")
 def applied_dot_that_its_author_never_issued(d: Doctored) -> Reports:
     row = _strong(d, "updates", 1, action="applied")
+    after = d.row("updates", rank=1, action="applied", counter=row["counter"] + 1)
     row["counter"] = 900_000
-    return [("A1", row)]
+    return [("A1", row), ("S3", after)]
 
 
 @breaks("A1", "clean")
@@ -32,8 +33,9 @@ def read_of_a_dot_that_nobody_issued(d: Doctored) -> Reports:
 @breaks("A1")
 def applied_dot_of_a_stranger(d: Doctored) -> Reports:
     row = _strong(d, "updates", 1, action="applied")
+    after = d.row("updates", rank=1, action="applied", counter=row["counter"] + 1)
     row["origin_rank"] = 9
-    return [("A1", row)]
+    return [("A1", row), ("S3", after)]
 
 
 @breaks("A1")

@@ -6,10 +6,10 @@ import pytest
 
 from analyzer.codes import NEVER_VIOLATED
 from analyzer.judge import rules
-from tests.samples import broken_state, broken_walks
+from tests.samples import broken_causes, broken_state, broken_walks
 from tests.samples.broken import BROKEN
 
-REGISTERS = (broken_state, broken_walks)
+REGISTERS = (broken_causes, broken_state, broken_walks)
 SAID_OF_A_CIRCLE = "A3"
 """Reported at any row of the circle; it has a test of its own."""
 

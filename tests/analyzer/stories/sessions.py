@@ -101,7 +101,6 @@ def _() -> Told:
     mine, yours = a.issue(), c.issue()
     b.read(dot=mine)
     b.read(dot=yours)  # concurrent: not older
-    b.read(dot=mine)
     one = a.issue("deltas")
     other = a.issue("params/1")  # raises a's counter, on another object
     b.read("deltas", frontier=[other])

@@ -19,7 +19,7 @@ def applied_and_folded() -> Told:
     s = Story(ranks=2)
     a, b = s.ranks
     a.declare(update_kind="delta")
-    a.issue()
+    b.apply(a.issue())
     rows = [b.apply((0, 0, 2)), b.read(frontier=[(0, 0, 3), (1, 0, 7)])]
     return s, rows
 

@@ -39,6 +39,45 @@ def _() -> Told:
     return s, []
 
 
+@story("Q3", "not_in_total")
+def _() -> Told:
+    s = Story(ranks=2)
+    s.ranks[0].row("steps", phase="begin")
+    s.now -= 5_000_000
+    s.ranks[0].row("steps", phase="end")
+    return s, []
+
+
+@story("Q3", "almost")
+def _() -> Told:
+    # Equal times, and another actor's earlier ones.
+    s = Story(ranks=2)
+    s.step_ns = 0
+    s.ranks[0].row("steps", phase="begin")
+    s.ranks[0].row("steps", phase="end")
+    s.ranks[1].skew_ns = 0
+    return s, []
+
+
+@story("Q4", "not_in_total")
+def _() -> Told:
+    s = Story(ranks=2)
+    rows = s.all_reduce()
+    rows[0]["complete_ns"] = rows[1]["enter_ns"] - 1
+    return s, []
+
+
+@story("Q4", "almost")
+def _() -> Told:
+    # As early as can be; a broadcast's root need not wait for anybody.
+    s = Story(ranks=2)
+    rows = s.all_reduce()
+    rows[0]["complete_ns"] = rows[1]["enter_ns"]
+    rows = s.all_reduce(op="broadcast", root=0)
+    rows[0]["complete_ns"] = rows[1]["enter_ns"] - 1
+    return s, []
+
+
 @story("Q5", "unknown")
 def _() -> Told:
     s = Story(ranks=2, start=False)

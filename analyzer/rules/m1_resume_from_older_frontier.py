@@ -1,0 +1,127 @@
+"""A resume from a checkpoint although a newer one was safe.
+
+What it does:
+    When an actor loads a checkpoint, no durable one that lies ahead of it (of the group, or of the
+    same rank) may have been saved before a membership row admitted the loader; before the load, where
+    no row admits it. An actor that receives a live snapshot before it first acts is spared.
+
+Why it matters:
+    The work between the two is lost without anybody saying so, and a rank that resumes from another
+    point than the others trains another model.
+
+Example:
+    The checkpoint of step 100 is saved and everybody knows; rank 2 comes back and loads that of
+    step 80.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from analyzer.dots import flat_dots
+from analyzer.history import History
+from analyzer.rules._base import Finding, Outcome, Rule
+
+_TABLES = ("checkpoints", "membership", "messages")
+
+Clock = dict[int, int]
+"""Author to counter."""
+
+
+def check(history: History) -> Outcome:
+    """Definition: design contract 4.4, M1."""
+    outcome = Outcome()
+    table = history.rows["checkpoints"]
+    dicts = table.dicts()
+    clocks = _clocks(history)
+    saved = [
+        (int(table.rows[i]), row, clocks.get(i))
+        for i, row in enumerate(dicts)
+        if row["action"] == "saved" and row["durable"]
+    ]
+    for i, row in enumerate(dicts):
+        if row["action"] != "loaded":
+            continue
+        outcome.num_checked += 1
+        at, mine = int(table.rows[i]), clocks.get(i)
+        if mine is None:
+            outcome.cannot_say(
+                f"{history.who_did(at)} loaded a checkpoint whose content was not recorded"
+            )
+            continue
+        if _received(history, at):
+            continue
+        ahead = [
+            (other, saved_row)
+            for other, saved_row, clock in saved
+            if _may_be_meant(history, other, saved_row, at)
+            and _is_older(mine, clock or {})
+            and _was_known(history, other, at)
+        ]
+        if ahead:
+            lost = history.evidence.lost(_TABLES, [int(history.rows.actor[at])])
+            if lost:
+                outcome.cannot_say(lost)
+            else:
+                outcome.findings.append(_finding(history, at, row, *ahead[-1]))
+    return outcome
+
+
+def _clocks(history: History) -> dict[int, Clock]:
+    """Frontier by index in checkpoints, where one is given."""
+    table = history.rows["checkpoints"]
+    flat = flat_dots(history.rows, table, "frontier")
+    found: dict[int, Clock] = {i: {} for i, given in enumerate(flat.given.tolist()) if given}
+    for owner, author, counter in zip(
+        flat.owner.tolist(), flat.actor.tolist(), flat.counter.tolist(), strict=True
+    ):
+        found[owner][author] = max(found[owner].get(author, 0), counter)
+    return found
+
+
+def _is_older(one: Clock, other: Clock) -> bool:
+    """True when ``other`` covers all of ``one``, and more."""
+    covers = all(other.get(author, 0) >= counter for author, counter in one.items())
+    return covers and any(counter > one.get(author, 0) for author, counter in other.items())
+
+
+def _may_be_meant(history: History, saved: int, row: dict[str, Any], load: int) -> bool:
+    """A checkpoint of the loader's group, or of its own rank."""
+    rows = history.rows
+    ranks = [rows.actors[int(rows.actor[r])].rank for r in (saved, load)]
+    own = ranks[0] == ranks[1]
+    return own or (row["scope"] == "group" and rows.group[saved] == rows.group[load])
+
+
+def _was_known(history: History, saved: int, load: int) -> bool:
+    """True when it was saved before the loader was admitted (before the load where nobody did so)."""
+    loader = int(history.rows.actor[load])
+    admitting = [r["row"] for r in history.walks.membership if loader in r["joined"]]
+    return any(history.happens_before(saved, row) for row in admitting or [load])
+
+
+def _received(history: History, load: int) -> bool:
+    """True when the loader received a live snapshot before its first operation."""
+    actor = int(history.rows.actor[load])
+    table = history.rows["checkpoints"]
+    received = table.rows[table.mask("action", "received")]
+    received = received[history.rows.actor[received] == actor]
+    acts = history.operations.row[history.operations.of(actor)]
+    return bool(len(received)) and (not len(acts) or int(received[0]) < int(acts[0]))
+
+
+def _finding(
+    history: History, at: int, row: dict[str, Any], saved: int, better: dict[str, Any]
+) -> Finding:
+    return Finding(
+        row=at,
+        sentence=(
+            f"{history.who_did(at)} loaded checkpoint {row['checkpoint_id']} although "
+            f"{history.who_did(saved)} had saved the newer checkpoint {better['checkpoint_id']} "
+            "before."
+        ),
+        witness=(saved, at),
+    )
+
+
+PLUGIN = Rule(code="M1", severity="error", needs=("checkpoints",), check=check, watches=_TABLES)
