@@ -24,7 +24,9 @@ from cascade_runtime.agent.rank_process import (
     describe_status,
     rank_environment,
 )
+from cascade_runtime.agent.stopped_ranks import StoppedRanks
 from cascade_runtime.vocabulary.identity import Actor
+from tests.runtime.lone_agent import ME, LoneAgent
 
 pytestmark = pytest.mark.timeout(60)
 RANK = Actor(1)
@@ -182,6 +184,25 @@ def test_a_death_that_was_seen_coming_is_told_once_and_its_process_is_waited_for
     asyncio.run(main())
     assert told == [process.status] == [-signal.SIGKILL]
     assert look_at(process.pid) is None, "no zombie is left"
+
+
+def test_an_agent_s_look_finds_a_process_that_is_on_its_way_out(tmp_path: Path) -> None:
+    agent = LoneAgent(tmp_path)
+    started = subprocess.Popen([sys.executable, "-S", "-c", "raise SystemExit(3)"])
+    os.waitid(os.P_PID, started.pid, os.WEXITED | os.WNOWAIT)
+    told: list[int | None] = []
+    process = agent.process(ME, started.pid)
+    process._on_exit = lambda ended: told.append(ended.status)  # no pidfd to be quicker
+
+    async def look(path: Path) -> None:
+        stopped = StoppedRanks(agent.host, agent.newcomers)
+        stopped.look()
+        stopped.look()
+        agent.host.finished.set()  # it looks no more
+
+    agent.run(look)
+    started.wait()
+    assert told == [3] and process.is_going
 
 
 # ---- processes of somebody else -------------------------------------------------------------------
