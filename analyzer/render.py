@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+from analyzer.proofs import PROOFS
 from cascade_runtime.vocabulary.report import (
     CheckResult,
     DebtSummary,
@@ -25,27 +26,6 @@ MAX_RANKS = 8
 
 _BOLD, _RED, _YELLOW, _GREEN, _OFF = "\033[1m", "\033[31m", "\033[33m", "\033[32m", "\033[0m"
 _HUES = {"ok": _GREEN, "violated": _RED, "unknown": _YELLOW}
-
-_PROOFS = (
-    ("A1", "read or applied update", "reads and applied updates", "has a known source"),
-    ("S1", "forward read", "forward reads", "saw its reader's own writes"),
-    ("S2", "read", "reads", "never went back"),
-    (
-        "G1",
-        "digest or read under STRONG",
-        "digests and reads under STRONG",
-        "agreed with the others",
-    ),
-    ("G2", "collective", "collectives", "matched on all members"),
-    ("G3", "collective", "collectives", "was reached by all members, or given up by a walk"),
-    ("L4", "operation or commit", "operations and commits", "was under the agreed regime"),
-    ("L1", "walk", "walks", "was allowed by the policy"),
-    ("L6", "proposal", "proposals", "had evidence before it"),
-    ("L5", "operation after a walk", "operations after walks", "was on the right side of the cut"),
-    ("L3", "climb", "climbs", "left no debt behind"),
-    ("R3", "debt", "debts", "was settled"),
-)
-"""What an ok check proves, in words: (code, one, several, predicate)."""
 
 
 def render(report: Report, width: int = 100, colour: bool = False) -> str:
@@ -162,7 +142,7 @@ def _unknown(report: Report, page: _Page) -> Iterator[str]:
 
 def _proved(report: Report, page: _Page) -> Iterator[str]:
     by_code = {check.code: check for check in report.checks}
-    for code, one, several, predicate in _PROOFS:
+    for code, one, several, predicate in PROOFS:
         check = by_code.get(code)
         if check and check.verdict == "ok" and check.num_checked:
             count = check.num_checked
