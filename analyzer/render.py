@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from analyzer.proofs import PROOFS
 from analyzer.render_page import Page, count_of, numbers
 from analyzer.render_waits import wait_lines
 from analyzer.render_walks import regime_lines, walk_lines
@@ -20,27 +21,6 @@ from cascade_runtime.vocabulary.report import (
 
 MAX_VIOLATIONS = 10
 MAX_WITNESS = 12
-
-_PROOFS = (
-    ("A1", "read or applied update", "reads and applied updates", "has a known source"),
-    ("S1", "forward read", "forward reads", "saw its reader's own writes"),
-    ("S2", "read", "reads", "never went back"),
-    (
-        "G1",
-        "digest or read under STRONG",
-        "digests and reads under STRONG",
-        "agreed with the others",
-    ),
-    ("G2", "collective", "collectives", "matched on all members"),
-    ("G3", "collective", "collectives", "was reached by all members, or given up by a walk"),
-    ("L4", "operation or commit", "operations and commits", "was under the agreed regime"),
-    ("L1", "walk", "walks", "was allowed by the policy"),
-    ("L6", "proposal", "proposals", "had evidence before it"),
-    ("L5", "operation after a walk", "operations after walks", "was on the right side of the cut"),
-    ("L3", "climb", "climbs", "left no debt behind"),
-    ("R3", "debt", "debts", "was settled"),
-)
-"""What an ok check proves, in words: (code, one, several, predicate)."""
 
 
 def render(report: Report, width: int = 100, colour: bool = False) -> str:
@@ -135,7 +115,7 @@ def _unknown(report: Report, page: Page) -> Iterator[str]:
 
 def _proved(report: Report, page: Page) -> Iterator[str]:
     by_code = {check.code: check for check in report.checks}
-    for code, one, several, predicate in _PROOFS:
+    for code, one, several, predicate in PROOFS:
         check = by_code.get(code)
         if check and check.verdict == "ok" and check.num_checked:
             count = check.num_checked
