@@ -94,7 +94,7 @@ def plan_next(
         decision = policy.decide(current.regime, trigger.fault, debts)
         if not decision.changed and trigger.fault is FaultEvent.GPU_FAIL_STOP:
             answered += trigger.evidence
-        cohorts = parted(current, facts, trigger, policy, late)
+        cohorts = parted(current, facts, trigger, decision.to, policy, late)
         # In CAUSAL already, a straggler is set apart by a walk that changes nothing else.
         moves = decision.changed or (cohorts and current.regime is Regime.CAUSAL)
         if moves and not (late and decision.to is Regime.STRONG):  # its fold comes later

@@ -30,16 +30,22 @@ def parted(
     current: View,
     facts: Mapping[Actor, Facts],
     trigger: Trigger,
+    to: Regime,
     policy: Policy,
     late: Sequence[Actor],
 ) -> list[list[Actor]]:
     """The cohorts that a straggler makes of one; empty when all are to stay together.
 
-    Not where somebody is to be rolled forward: that is of the one cohort's step.
+    In CAUSAL only, whatever a policy's rows say: in EVENTUAL members hold until they are equal, and
+    those whose cohorts are apart are not. Not where somebody is to be rolled forward: that is of the
+    one cohort's step.
+
+    Args:
+        to: the regime of the view to come.
     """
     members, slow = current.members, trigger.subject
     able = policy.cohorts.split and trigger.fault is FaultEvent.RANK_SKEW_HIGH
-    if not able or slow not in members or len(members) < 2 or late:
+    if to is not Regime.CAUSAL or not able or slow not in members or len(members) < 2 or late:
         return []
     if any(facts[m].is_bound or facts[m].leaving for m in members):
         return []
@@ -83,7 +89,9 @@ def plan_apart(
     units = [u for u in _units(current, facts, gone) if u.alive]
     if not gone:
         for unit in units:
-            if unit.late and unit.step > unit.began:
+            # Whose collective failed is rolled forward by the next view: it would wait for nothing.
+            broken = any(facts[m].broken for m in unit.late)
+            if unit.late and unit.step > unit.began and not broken:
                 return Drains(unit.step, unit.late)
     trigger, decision = _cause(current, facts, triggers, list(open_debts), policy, lost, alive)
     changed = decision is not None and decision.changed
