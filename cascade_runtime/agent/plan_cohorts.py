@@ -100,7 +100,7 @@ def plan_apart(
         or changed
         or trigger is not None
         or len(current.cohorts) == 1
-        or any(facts[m].leaving for m in alive)
+        or any(facts[m].leaving or facts[m].is_bound for m in alive)
     )
     # Deaths that the policy has no move for are judged all the same.
     answered = [
@@ -277,4 +277,6 @@ def _reason(
     leaving = [m for m in alive if facts[m].leaving]
     if leaving:
         return f"{ranks_of(leaving)} about to leave: all step together first"
+    if bound := [m for m in alive if facts[m].is_bound]:
+        return f"{ranks_of(bound)} cannot step by {'itself' if len(bound) == 1 else 'themselves'}"
     return "all step together" if one else "nothing to change"

@@ -23,7 +23,7 @@ from cascade_runtime.rank.layouts import Layouts
 from cascade_runtime.rank.link import AgentLink, wait_readable
 from cascade_runtime.rank.member import Member
 from cascade_runtime.rank.part import Part
-from cascade_runtime.rank.wait_rows import WaitRows
+from cascade_runtime.rank.wait_rows import ROOM, WaitRows
 from cascade_runtime.vocabulary.errors import CascadeError
 
 STUCK_AFTER_S = 2.0
@@ -110,13 +110,16 @@ class Waiting:
 
     def for_room(self, channel: Channel) -> Message | None:
         """Until other cohorts have folded enough (None), or the agent wants something of the walk."""
+        self.rows.begin(ROOM)
         while channel.must_wait:
+            self.rows.look()
             message = self.next_message()
             if message is not None:
                 return message
             channel.fold_more()
             if channel.must_wait:
                 self._wait()
+        self.rows.end()
         return None
 
     def _wait(self) -> None:
