@@ -124,9 +124,7 @@ def _waits_for_room(history: History, actor: int) -> bool:
     said = health.mask("detector", "wait") & health.mask("signal", "room")
     said &= rows.actor[health.rows] == actor
     begun = steps.mask("phase", "begin") & (rows.actor[steps.rows] == actor)
-    return bool(said.any()) and bool(
-        health.rows[said].max() > steps.rows[begun].max(initial=-1)
-    )
+    return bool(said.any()) and bool(health.rows[said].max() > steps.rows[begun].max(initial=-1))
 
 
 def _seen_still(history: History, instance: Unfinished, absent: int) -> int | None:

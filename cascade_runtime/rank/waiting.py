@@ -103,8 +103,6 @@ class Waiting:
             if of_step and time.monotonic() - began > max(LONG_WAIT_S, 4 * self.usual_s):
                 self._layouts.tell(parts)
             self._wait()
-            with contextlib.suppress(BlockingIOError):
-                os.eventfd_read(self._wakeup)
         self.rows.end()
         return None
 
@@ -127,6 +125,8 @@ class Waiting:
         # The channel's tell of edges only, and were looked at just before.
         brief = self._link.fd < 0 or bool(fds)
         wait_readable([self._wakeup, self._link.fd, *fds], 0.05 if brief else 1.0)
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._wakeup)
 
     def say_stuck(self, why: str) -> None:
         """Nobody is known to have died, and yet it does not go on."""
