@@ -52,6 +52,17 @@ def parted(
     return sorted([[slow], [m for m in members if m != slow]])
 
 
+def is_refused(trigger: Trigger, decision: Decision, policy: Policy) -> bool:
+    """In CAUSAL, a straggler that is not set apart where the policy has nothing else for it."""
+    skew = trigger.fault is FaultEvent.RANK_SKEW_HIGH and policy.cohorts.split
+    return skew and not decision.changed and decision.to is Regime.CAUSAL
+
+
+def why_bound(bound: list[Actor]) -> str:
+    """Of members that must not be apart from the others."""
+    return f"{ranks_of(bound)} cannot step by {'itself' if len(bound) == 1 else 'themselves'}"
+
+
 def is_apart(current: View, facts: Mapping[Actor, Facts]) -> bool:
     """Several cohorts, or members that were not made level since there were several."""
     return len(current.cohorts) > 1 or any(f.is_apart for f in facts.values())
@@ -278,5 +289,5 @@ def _reason(
     if leaving:
         return f"{ranks_of(leaving)} about to leave: all step together first"
     if bound := [m for m in alive if facts[m].is_bound]:
-        return f"{ranks_of(bound)} cannot step by {'itself' if len(bound) == 1 else 'themselves'}"
+        return why_bound(bound)
     return "all step together" if one else "nothing to change"

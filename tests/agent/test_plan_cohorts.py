@@ -79,6 +79,15 @@ def test_all_stay_together(why: str) -> None:
     assert next_view(view(0, 1, 2), facts, SLOW, policy=policy).cohorts == [actors(0, 1, 2)]
 
 
+def test_why_all_stay_together_is_said_once() -> None:
+    facts = ALL | {Actor(1): msgspec.structs.replace(at(4), is_bound=True)}
+    new = next_view(view(0, 1, 2, regime=Regime.CAUSAL), facts, SLOW)
+    assert (new.cohorts, new.evidence) == ([actors(0, 1, 2)], SLOW.evidence)
+    assert new.reason == "all stay together: rank 1 cannot step by itself"
+    off = next_view(view(0, 1, 2, regime=Regime.CAUSAL), facts, SLOW, policy=load_policy())
+    assert (off.evidence, off.reason) == ([], "nothing to change")
+
+
 def test_nobody_parts_over_a_member_to_be_rolled_forward() -> None:
     facts = ALL | {Actor(1): at(3)}
     new = next_view(view(0, 1, 2, cut_step=4), facts, SLOW)
