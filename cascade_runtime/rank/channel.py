@@ -74,7 +74,8 @@ class Channel:
     def close(self, step: OpenStep) -> None:
         """Another view: a walk levels all members, so nothing that was under way is missed."""
         if self._deltas is not None:
-            self._deltas.close()
+            with contextlib.suppress(Exception):
+                self._deltas.close()
         self._deltas, self._addresses, self._others = None, {}, []
         self._due, self._held, self._came, self._acks = [], {}, [], []
         for part in step.parts:

@@ -54,7 +54,7 @@ class FlatParameters:
                 "parameters that are integers, sparse, or spread over several devices "
                 "cannot be exchanged between cohorts",
                 where="model",
-                hint="take RANK_SKEW_HIGH out of the policy, so that all ranks stay in one cohort",
+                hint="leave split = true out of the policy, so that all ranks stay in one cohort",
             )
         first = next(iter(self._parameters), None)
         self.device = torch.device("cpu") if first is None else first.device

@@ -290,4 +290,6 @@ class StepReducer:
 
     def leave(self) -> None:
         """Say that this rank's job is done and serve the walk until a view without it is committed."""
+        if self.member.is_apart:
+            self.end_skipped()  # else it would owe its answers to a step that nobody finishes
         self._walking.leave()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -13,6 +15,7 @@ from cascade_runtime.rank import deltas
 from cascade_runtime.rank.apart import KEPT_STEPS, Apart, Came
 from cascade_runtime.rank.channel import BOUND
 from cascade_runtime.rank.objects import ModelObjects
+from cascade_runtime.rank.reducer import StepReducer
 from cascade_runtime.vocabulary.fault import FaultEvent
 from cascade_runtime.vocabulary.identity import Actor, Clock, Dot
 from tests.agent.facts import told
@@ -285,3 +288,16 @@ def test_an_update_whose_cause_is_void_is_folded_all_the_same(world: World) -> N
     came = Came(Snapshot(Actor(0), 3 * K, [], steps), bytearray(size))
     world[2].apart.fold([came])
     assert world[2].member.frontier.upto(Actor(0)) == 3 * K
+
+
+@pytest.mark.parametrize("is_apart", [True, False])
+def test_who_leaves_with_a_step_that_its_optimizer_skipped_answers_walks(is_apart: bool) -> None:
+    """A decided step is in the sums once the optimizer has stepped, and only then is a walk answered."""
+    reducer: Any = StepReducer.__new__(StepReducer)
+    done: list[str] = []
+    reducer.member = SimpleNamespace(is_apart=is_apart)
+    reducer._step = SimpleNamespace(is_decided=True)
+    reducer.end_step = lambda: done.append("ended")
+    reducer._walking = SimpleNamespace(leave=lambda: done.append("left"))
+    reducer.leave()
+    assert done == ["ended"] * is_apart + ["left"]
