@@ -90,6 +90,7 @@ class Judge:
             and self.policy.cohorts.split
             and self._view is not None
             and self._view.regime is Regime.CAUSAL
+            and trigger.subject in self._view.members
             and not self._is_parted()
         )
 
