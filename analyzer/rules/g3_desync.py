@@ -2,7 +2,7 @@
 
 What it does:
     For every open collective: members that never entered it, and do not wait in another one
-    themselves, are why the others wait. It is violated where the absent member demonstrably went
+    themselves or for other cohorts at the staleness bound, are why the others wait. It is violated where the absent member demonstrably went
     past it and no event of it is missing; else it is unknown, with the suspects named. A suspect is
     certain where a host agent saw it stand still, alive, a second after the others entered. Collectives
     with a dead member, or given up by a later commit, are void.
@@ -34,6 +34,7 @@ def check(history: History) -> Outcome:
     outcome = Outcome(num_checked=len(history.instances))
     waits = list(history.instances.open())
     stuck = {actor for u in waits for actor in u.waiting}
+    stuck |= {a for u in waits for a in u.absent if _waits_for_room(history, a)}
     accused: set[int] = set()
     for instance in waits:
         where = f"collective {instance.cseq} of {history.instances.comm_name(instance.comm)}"
@@ -115,6 +116,15 @@ def _went_past(history: History, instance: Unfinished, absent: int) -> bool:
         return True
     span = rows.wall[rows.first_row(absent) : last + 1]
     return bool(int(np.max(span)) > max(int(rows.wall[e]) for e in entries) + MARGIN_NS)
+
+
+def _waits_for_room(history: History, actor: int) -> bool:
+    """It has said so, and has begun no step since: other cohorts are why it does not come."""
+    rows, health, steps = history.rows, history.rows["health"], history.rows["steps"]
+    said = health.mask("detector", "wait") & health.mask("signal", "room")
+    said &= rows.actor[health.rows] == actor
+    begun = steps.mask("phase", "begin") & (rows.actor[steps.rows] == actor)
+    return bool(said.any()) and bool(health.rows[said].max() > steps.rows[begun].max(initial=-1))
 
 
 def _seen_still(history: History, instance: Unfinished, absent: int) -> int | None:

@@ -68,11 +68,11 @@ class Judge:
         self._stood.clear()
         self.reconciler.install(view)
         self.triggers = [t for t in self.triggers if not _answered(t, view)]
-        if view.regime is Regime.STRONG:
-            # Begun while this view was under way, or made void by it: it still stands.
-            for trigger in self.standing:
-                if trigger.evidence and self.consider(trigger):
-                    self.add(trigger)
+        # Begun while this view was under way, or made void by it: it still stands.
+        for trigger in self.standing:
+            moves = view.regime is Regime.STRONG or self._may_part(trigger)
+            if moves and trigger.evidence and self.consider(trigger):
+                self.add(trigger)
 
     def add(self, trigger: Trigger) -> None:
         """A fault event, told by any agent; told twice it counts once."""
@@ -90,6 +90,7 @@ class Judge:
             and self.policy.cohorts.split
             and self._view is not None
             and self._view.regime is Regime.CAUSAL
+            and trigger.subject in self._view.members
             and not self._is_parted()
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from cascade_runtime.agent.plan_cohorts import is_apart, parted, plan_apart
+from cascade_runtime.agent.plan_cohorts import is_apart, is_refused, parted, plan_apart, why_bound
 from cascade_runtime.agent.plan_parts import (
     Awaits,
     Drains,
@@ -86,6 +86,7 @@ def plan_next(
         )
         return Plan(view, None, None)
     answered: list[EventRef] = []
+    bound: list[Actor] = []
     for trigger in triggers:
         # A member that answered and has ended since: the facts are older, and the death is judged by
         # the view that removes it.
@@ -94,7 +95,10 @@ def plan_next(
         decision = policy.decide(current.regime, trigger.fault, debts)
         if not decision.changed and trigger.fault is FaultEvent.GPU_FAIL_STOP:
             answered += trigger.evidence
-        cohorts = parted(current, facts, trigger, policy, late)
+        cohorts = parted(current, facts, trigger, decision.to, policy, late)
+        if is_refused(trigger, decision, policy) and not (cohorts or late):
+            answered += trigger.evidence  # nor is it walked for again
+            bound = [m for m in alive if facts[m].is_bound]
         # In CAUSAL already, a straggler is set apart by a walk that changes nothing else.
         moves = decision.changed or (cohorts and current.regime is Regime.CAUSAL)
         if moves and not (late and decision.to is Regime.STRONG):  # its fold comes later
@@ -129,7 +133,7 @@ def plan_next(
         from_regime=current.regime,
         members=list(current.members),
         cohorts=list(current.cohorts),
-        reason=f"{ranks_of(late)} to be rolled forward" if late else "nothing to change",
+        reason=_why_same(late, bound),
         proposer=proposer,
         evidence=answered,  # deaths that the policy has no move for: judged all the same
         cut_step=cut,
@@ -138,6 +142,12 @@ def plan_next(
         in_flight=in_flight_of(current, facts, cut),
     )
     return Plan(same, None, None)
+
+
+def _why_same(late: list[Actor], bound: list[Actor]) -> str:
+    if late:
+        return f"{ranks_of(late)} to be rolled forward"
+    return f"all stay together: {why_bound(bound)}" if bound else "nothing to change"
 
 
 def _after_deaths(

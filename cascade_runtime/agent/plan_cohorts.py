@@ -30,20 +30,37 @@ def parted(
     current: View,
     facts: Mapping[Actor, Facts],
     trigger: Trigger,
+    to: Regime,
     policy: Policy,
     late: Sequence[Actor],
 ) -> list[list[Actor]]:
     """The cohorts that a straggler makes of one; empty when all are to stay together.
 
-    Not where somebody is to be rolled forward: that is of the one cohort's step.
+    In CAUSAL only, whatever a policy's rows say: in EVENTUAL members hold until they are equal, and
+    those whose cohorts are apart are not. Not where somebody is to be rolled forward: that is of the
+    one cohort's step.
+
+    Args:
+        to: the regime of the view to come.
     """
     members, slow = current.members, trigger.subject
     able = policy.cohorts.split and trigger.fault is FaultEvent.RANK_SKEW_HIGH
-    if not able or slow not in members or len(members) < 2 or late:
+    if to is not Regime.CAUSAL or not able or slow not in members or len(members) < 2 or late:
         return []
     if any(facts[m].is_bound or facts[m].leaving for m in members):
         return []
     return sorted([[slow], [m for m in members if m != slow]])
+
+
+def is_refused(trigger: Trigger, decision: Decision, policy: Policy) -> bool:
+    """In CAUSAL, a straggler that is not set apart where the policy has nothing else for it."""
+    skew = trigger.fault is FaultEvent.RANK_SKEW_HIGH and policy.cohorts.split
+    return skew and not decision.changed and decision.to is Regime.CAUSAL
+
+
+def why_bound(bound: list[Actor]) -> str:
+    """Of members that must not be apart from the others."""
+    return f"{ranks_of(bound)} cannot step by {'itself' if len(bound) == 1 else 'themselves'}"
 
 
 def is_apart(current: View, facts: Mapping[Actor, Facts]) -> bool:
@@ -83,7 +100,9 @@ def plan_apart(
     units = [u for u in _units(current, facts, gone) if u.alive]
     if not gone:
         for unit in units:
-            if unit.late and unit.step > unit.began:
+            # Whose collective failed is rolled forward by the next view: it would wait for nothing.
+            broken = any(facts[m].broken for m in unit.late)
+            if unit.late and unit.step > unit.began and not broken:
                 return Drains(unit.step, unit.late)
     trigger, decision = _cause(current, facts, triggers, list(open_debts), policy, lost, alive)
     changed = decision is not None and decision.changed
@@ -92,7 +111,7 @@ def plan_apart(
         or changed
         or trigger is not None
         or len(current.cohorts) == 1
-        or any(facts[m].leaving for m in alive)
+        or any(facts[m].leaving or facts[m].is_bound for m in alive)
     )
     # Deaths that the policy has no move for are judged all the same.
     answered = [
@@ -269,4 +288,6 @@ def _reason(
     leaving = [m for m in alive if facts[m].leaving]
     if leaving:
         return f"{ranks_of(leaving)} about to leave: all step together first"
+    if bound := [m for m in alive if facts[m].is_bound]:
+        return why_bound(bound)
     return "all step together" if one else "nothing to change"

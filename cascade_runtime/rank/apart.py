@@ -19,14 +19,20 @@ import xxhash
 
 from cascade_runtime.agent.protocol import SumLevel, View
 from cascade_runtime.delivery import NotCausal, Snapshot, Step, in_order
-from cascade_runtime.rank.copies import kept_copy
+from cascade_runtime.rank.copies import kept_copy, told_entries
+from cascade_runtime.rank.flat import can_be_flat
 from cascade_runtime.rank.member import Member
 from cascade_runtime.rank.objects import raw_bytes
 from cascade_runtime.rank.snapshot import TrainingState, Tree
 from cascade_runtime.rank.state_codec import pack
 from cascade_runtime.rank.sums import Drift, Own, Sums, Told
-from cascade_runtime.vocabulary.errors import NotSupported
 from cascade_runtime.vocabulary.identity import Actor, Clock, Dot
+
+KEPT_STEPS = 64
+"""Of each origin's history, for members that a levelling finds without them.
+
+An author waits at the staleness bound (channel.py), so no member lacks nearly as many.
+"""
 
 
 class Pending(NamedTuple):
@@ -66,7 +72,13 @@ class Apart:
         self._flushed = True
         self._is_due = False
         """A levelling is to be folded when the optimizer steps next."""
-        self._is_judged = not may_part
+        self._may_part = may_part
+        self._entries: object = None
+        """Of the optimizer's state, when it was looked at last."""
+        if may_part and not can_be_flat(member.objects.parameters):
+            member.is_bound = True
+        self.on_bound: Callable[[str], None] = lambda why: None
+        """Told why cohorts that are apart have to be one again."""
         self.on_folded: Callable[[Actor, int, bytearray | None], None] = lambda *_: None
         """Told of each origin's sum that is folded and on record here."""
         self.on_stepped: Callable[[Step, list[Dot]], None] = lambda *_: None
@@ -97,16 +109,27 @@ class Apart:
             self.sums = Sums(self._member.objects.parameters)
 
     def look_at_optimizer(self) -> None:
-        """Once it has state, and only where the policy parts cohorts: whether this job may part."""
-        state = self._state.optimizer.state
-        if self._is_judged or not state:
+        """Where the policy parts cohorts, whenever it has other state: whether this job may part."""
+        if not self._may_part or self._member.is_bound:
             return
-        self._is_judged = True
         try:
+            entries = told_entries(self._state.optimizer)
+            if entries == self._entries:
+                return
+            self._entries = entries
             pack("optim", self._state.tell_optimizer(copied=False))
-            self._member.is_bound = kept_copy(self._state.optimizer) is not None
-        except NotSupported:
-            self._member.is_bound = True
+            kept = kept_copy(self._state.optimizer)
+        except Exception as error:  # whatever the script keeps in its state, this member trains on
+            self.keep_together(f"the optimizer's state cannot be told ({type(error).__name__})")
+            return
+        if kept is not None:
+            self.keep_together(f"the optimizer keeps parameters of its own ({kept})")
+
+    def keep_together(self, why: str) -> None:
+        """This member must not be apart from the others: not any more, where it is."""
+        self._member.is_bound = True
+        if self._member.is_apart:
+            self.on_bound(why)
 
     # ---- what others are told --------------------------------------------------------------------
 
@@ -141,8 +164,7 @@ class Apart:
         self._pending = [p for p in self._pending if p.origin != level.origin]
         self._pending.append(Pending(level.origin, level.upto, steps, data))
         self._flushed = False
-        known = self._steps.setdefault(level.origin, [])
-        known += [s for s in steps if s.upto > held]
+        self._note(level.origin, [s for s in steps if s.upto > held])
         origin = level.origin
         self._member.ahead.cover(Dot(origin.rank, origin.incarnation, level.upto))
 
@@ -162,11 +184,7 @@ class Apart:
         self._flushed = True
         told = [Snapshot(p.origin, p.upto, [], p.steps) for p in self._pending]
         held = Clock(Dot(a.rank, a.incarnation, c) for a, c in self._own_upto().items())
-        try:
-            rows = in_order(held, told)
-        except NotCausal:  # a step that is void everywhere is among the causes
-            rows = [(t.origin, s) for t in told for s in t.steps if s.upto > held.upto(t.origin)]
-        for origin, step in rows:
+        for origin, step in _rows(held, told):
             self._member.fold_rows(origin, step.upto, step.deps)
         for pending in self._pending:
             self.on_folded(pending.origin, pending.upto, None)
@@ -219,7 +237,7 @@ class Apart:
         assert dot is not None
         own = Own(dot.actor, dot.counter, member.weight)
         step = Step(own.upto, member.deps)
-        self._steps.setdefault(own.origin, []).append(step)
+        self._note(own.origin, [step])
         self.fold(list(came), own)
         self.on_stepped(step, member.needs)
 
@@ -227,11 +245,25 @@ class Apart:
         """Other cohorts' sums, and the own delta, into the parameters; only just after a step."""
         member, sums = self._member, self.sums
         assert sums is not None
-        rows = in_order(member.frontier, [c.snapshot for c in came])
+        rows = _rows(member.frontier, [c.snapshot for c in came])
         sums.advance(own, [Told(c.snapshot.origin, c.snapshot.upto, c.data) for c in came])
         for origin, folded in rows:
-            self._steps.setdefault(origin, []).append(folded)
+            self._note(origin, [folded])
             member.fold_rows(origin, folded.upto, folded.deps)
         for c in came:
             buffer = c.data if isinstance(c.data, bytearray) else None
             self.on_folded(c.snapshot.origin, c.snapshot.upto, buffer)
+
+    def _note(self, origin: Actor, steps: list[Step]) -> None:
+        known = self._steps.setdefault(origin, [])
+        known += steps
+        if len(known) > 2 * KEPT_STEPS:
+            del known[:-KEPT_STEPS]
+
+
+def _rows(held: Clock, told: list[Snapshot]) -> list[tuple[Actor, Step]]:
+    """The steps that are new here, each after its causes as far as these are known."""
+    try:
+        return in_order(held, told)
+    except NotCausal:  # a step that is void everywhere is among the causes
+        return [(t.origin, s) for t in told for s in t.steps if s.upto > held.upto(t.origin)]

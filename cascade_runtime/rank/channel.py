@@ -7,8 +7,10 @@ the next step, which carries it in parts ``sum/<origin>``. So all members fold t
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -72,7 +74,8 @@ class Channel:
     def close(self, step: OpenStep) -> None:
         """Another view: a walk levels all members, so nothing that was under way is missed."""
         if self._deltas is not None:
-            self._deltas.close()
+            with contextlib.suppress(Exception):
+                self._deltas.close()
         self._deltas, self._addresses, self._others = None, {}, []
         self._due, self._held, self._came, self._acks = [], {}, [], []
         for part in step.parts:
@@ -89,30 +92,34 @@ class Channel:
         self._epoch = view.epoch
         if member.actor != member.author or sums.num_sum_bytes == 0:
             return
-        from cascade_runtime.rank.deltas import Deltas  # noqa: PLC0415  # loads ZeroMQ
-
         me, authors = member.actor, sorted(min(c) for c in view.cohorts)
         own = max(member.frontier.upto(me), member.ahead.upto(me))
         start = min([level.least for level in view.levels if level.origin == me], default=own)
-        self._deltas = Deltas(
-            me,
-            view.epoch,
-            hashlib.blake2b(self._recorder.run_id.encode(), digest_size=16).digest(),
-            sums.num_sum_bytes,
-            lambda: sums.payload(me),
-            stride=len(member.objects.names),
-            bound=self._bound,
-            start=start,
-            on_message=self._row,
-        )
+        with self._trying():
+            from cascade_runtime.rank.deltas import Deltas  # noqa: PLC0415  # loads ZeroMQ
+
+            self._deltas = Deltas(
+                me,
+                view.epoch,
+                hashlib.blake2b(self._recorder.run_id.encode(), digest_size=16).digest(),
+                sums.num_sum_bytes,
+                lambda: sums.payload(me),
+                stride=len(member.objects.names),
+                bound=self._bound,
+                start=start,
+                on_message=self._row,
+            )
+        if self._deltas is None:
+            return
         self._deltas.issued(max(own, member.issued))
         self._comm_id = comm_id_of(authors, -2 - view.epoch)
         self._recorder.row(
             Groups, comm_id=self._comm_id, members=authors, ordinal=0, label=f"deltas/{view.epoch}"
         )
         self._others = [a for a in authors if a != me]
+        address = self._deltas.address
         self._connect()
-        self._link.send(Put(view.epoch, _key(me), self._deltas.address.encode()))
+        self._link.send(Put(view.epoch, _key(me), address.encode()))
         self._asked = 0.0
         self._ask()
 
@@ -125,7 +132,21 @@ class Channel:
 
     def _connect(self) -> None:
         # Who cannot be reached yet may be heard already.
-        self._deltas.connect({a: self._addresses.get(a, "") for a in self._others})
+        with self._trying():
+            self._deltas.connect({a: self._addresses.get(a, "") for a in self._others})
+
+    @contextlib.contextmanager
+    def _trying(self) -> Iterator[None]:
+        """What ZeroMQ cannot do (no file or port left, not to be loaded) ends being apart, not the job."""
+        try:
+            yield
+        except Exception as error:
+            deltas, self._deltas = self._deltas, None
+            with contextlib.suppress(Exception):
+                if deltas is not None:
+                    deltas.close()
+            why = f"{type(error).__name__}: {error}"
+            self._apart.keep_together(f"no updates can be exchanged between cohorts ({why})")
 
     def _row(self, traffic: Any) -> None:
         self._recorder.row(
@@ -153,8 +174,9 @@ class Channel:
     def pump(self) -> None:
         """Move what there is to move, without waiting."""
         if self._deltas is not None:
-            self._deltas.pump()
-            if len(self._addresses) < len(self._others):
+            with self._trying():
+                self._deltas.pump()
+            if self._deltas is not None and len(self._addresses) < len(self._others):
                 self._ask()
 
     def _ask(self) -> None:
@@ -179,13 +201,15 @@ class Channel:
 
     def _on_stepped(self, step: Step, needs: list[Dot]) -> None:
         if self._deltas is not None:
-            self._deltas.stepped(step, needs)
+            with self._trying():
+                self._deltas.stepped(step, needs)
 
     def _on_folded(self, origin: Actor, upto: int, buffer: bytearray | None) -> None:
         if self._deltas is None:
             return
         if len(self._member.cohort) == 1:
-            self._deltas.folded(origin, upto, buffer)
+            with self._trying():
+                self._deltas.folded(origin, upto, buffer)
         else:  # once it is known to be on record on all members of the cohort
             held = self._held.pop(origin, None)
             self._acks.append((origin, upto, held[1] if held is not None else buffer))
@@ -229,8 +253,9 @@ class Channel:
         """The step is decided, with what it carries."""
         if self._deltas is not None:
             acks, self._acks = self._acks, []
-            for origin, upto, buffer in acks:
-                self._deltas.folded(origin, upto, buffer)
+            with self._trying():
+                for origin, upto, buffer in acks:
+                    self._deltas.folded(origin, upto, buffer)
         if not self._member.is_apart or self._apart.sums is None:
             return
         size = self._apart.sums.num_sum_bytes

@@ -35,3 +35,9 @@ def kept_copy(optimizer: torch.optim.Optimizer) -> str | None:
         if float((state.detach().double() - value).norm()) < NEAR * size:
             return str(name)
     return None
+
+
+def told_entries(optimizer: torch.optim.Optimizer) -> tuple[int, tuple[str, ...]]:
+    """What changes when an optimizer begins to keep more: some add entries after several steps."""
+    state = optimizer.state
+    return len(state), tuple(map(str, next(iter(state.values()), ())))

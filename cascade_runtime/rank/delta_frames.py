@@ -20,6 +20,11 @@ from cascade_runtime.vocabulary.scalars import Counter
 PIECE_BYTES = 4 << 20
 MAX_HEAD_BYTES = 1 << 20
 
+MESSAGES_A_PUMP = 1024
+DROPPED_A_PUMP = 32
+"""So many are looked at, and so many not believed, before the job goes on: whoever floods the address
+cannot hold it. One that is dropped may be as large as a piece."""
+
 
 class Head(msgspec.Struct, frozen=True, array_like=True, tag_field="kind"):
     """What every frame begins with; ``number`` counts the messages of this sender to this receiver."""

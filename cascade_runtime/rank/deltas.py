@@ -20,6 +20,8 @@ import zmq
 
 from cascade_runtime.delivery import Snapshot, Step
 from cascade_runtime.rank.delta_frames import (
+    DROPPED_A_PUMP,
+    MESSAGES_A_PUMP,
     PIECE_BYTES,
     Again,
     AnyHead,
@@ -34,9 +36,6 @@ from cascade_runtime.rank.delta_frames import (
 from cascade_runtime.rank.inbound import Arrived, Inbound
 from cascade_runtime.rank.outbound import Message, Outbound, new_socket
 from cascade_runtime.vocabulary.identity import Actor, Dot
-
-MESSAGES_A_PUMP = 1024
-"""So many are looked at before the job goes on: whoever floods the address cannot hold it."""
 
 
 class _Peer(NamedTuple):
@@ -191,12 +190,12 @@ class Deltas:
         """Take what came, say what is owed, tell the newest; returns at once."""
         for peer in self._peers.values():
             peer.outbound.look()
-        sockets = self._sockets()
+        sockets, dropped = self._sockets(), self.dropped.total()
         for _ in range(MESSAGES_A_PUMP):
             heard = self._hear(self._ear, routed=True)
             for socket in sockets:
                 heard |= self._hear(socket, routed=False)
-            if not heard:
+            if not heard or self.dropped.total() - dropped >= DROPPED_A_PUMP:
                 break
         for actor, peer in self._peers.items():
             self._say_owed(actor, peer)

@@ -49,15 +49,15 @@ class FlatParameters:
 
     def __init__(self, parameters: Iterable[torch.Tensor], chunk: int | None = None) -> None:
         self._parameters = list(parameters)
-        devices = {p.device for p in self._parameters}
-        if len(devices) > 1 or any(not _is_number(p) for p in self._parameters):
+        if not can_be_flat(self._parameters):
             raise NotSupported(
                 "parameters that are integers, sparse, or spread over several devices "
                 "cannot be exchanged between cohorts",
                 where="model",
-                hint="take RANK_SKEW_HIGH out of the policy, so that all ranks stay in one cohort",
+                hint="leave split = true out of the policy, so that all ranks stay in one cohort",
             )
-        self.device = devices.pop() if devices else torch.device("cpu")
+        first = next(iter(self._parameters), None)
+        self.device = torch.device("cpu") if first is None else first.device
         self.chunk = chunk or (CHUNK if self.device.type == "cpu" else CHUNK_ON_DEVICE)
         self.dtypes = list(dict.fromkeys(p.dtype for p in self._parameters))
         """One region each, in this order."""
@@ -135,6 +135,12 @@ class FlatParameters:
         if flat is None:  # laid out otherwise, as channels last: the logical order counts
             flat = self._parameters[number].detach().reshape(-1)
         return flat[first:end]
+
+
+def can_be_flat(parameters: Iterable[torch.Tensor]) -> bool:
+    """Floating point or complex, dense, and on one device."""
+    held = list(parameters)
+    return len({p.device for p in held}) < 2 and all(map(_is_number, held))
 
 
 def _is_number(parameter: torch.Tensor) -> bool:

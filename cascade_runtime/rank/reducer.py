@@ -13,7 +13,7 @@ import torch
 from torch.distributed import GradBucket  # type: ignore[attr-defined]  # absent from the stubs
 
 from cascade_runtime.agent.protocol import View
-from cascade_runtime.progress import BACKWARD, FORWARD, WAITING
+from cascade_runtime.progress import BACKWARD, BETWEEN, FORWARD, WAITING
 from cascade_runtime.rank.apart import Apart
 from cascade_runtime.rank.bucket_map import Layout
 from cascade_runtime.rank.channel import Channel
@@ -57,6 +57,7 @@ class StepReducer:
         rows = WaitRows(member.actor, recorder)
         self._waiting = Waiting(member, link, self._layouts, self._collectives.wakeup, rows)
         self._waiting.channel = self._channel
+        self._apart.on_bound = self._waiting.say_stuck
         self._walking = Walking(
             member, link, self._step, self._collectives, self._layouts, self._waiting,
             self._apart, self._channel,
@@ -269,6 +270,7 @@ class StepReducer:
             self.member.tell_progress(WAITING)
             self._walking.wait_for_room()
             self._held_ns = time.monotonic_ns() - began_ns
+            self.member.tell_progress(BETWEEN)  # from here on it is the one that is waited for
 
     def fold_pending(self) -> None:
         """The optimizer is about to step: parameters become those that all have, after a levelling."""
@@ -288,4 +290,6 @@ class StepReducer:
 
     def leave(self) -> None:
         """Say that this rank's job is done and serve the walk until a view without it is committed."""
+        if self.member.is_apart:
+            self.end_skipped()  # else it would owe its answers to a step that nobody finishes
         self._walking.leave()

@@ -29,7 +29,7 @@ class Stand:
         self.is_apart = False
         """Cohorts are apart, or were, and this member is not level with the others since."""
         self.is_bound = False
-        """The optimizer keeps parameters of its own: this job must not part."""
+        """This job must not part, or not stay so: see ``Apart.keep_together``."""
         self.is_pending = False
         """What all have is to be folded here yet."""
         self.deps: list[Dot] = []
@@ -73,7 +73,7 @@ class Stand:
             version=self.version,
             is_apart=self.is_apart,
             sums=self.held_sums(),
-            is_bound=self.is_bound or self.is_pending,
+            is_bound=self.is_bound or (self.is_pending and not self.is_apart),
         )
 
     def known(self) -> Clock:

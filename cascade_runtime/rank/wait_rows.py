@@ -1,4 +1,4 @@
-"""Signs of life of a member that waits in its step's collectives.
+"""Signs of life of a member that waits in its step's collectives, or for other cohorts after it.
 
 It writes nothing else while it waits, and a wait is known to last until its last row: without these
 a job that hangs for a minute would be told as one that waited for nothing.
@@ -22,7 +22,11 @@ LATER_EVERY_S = 3.0
 """After a minute. Less than the 5 s without a row after which a rank counts as silent."""
 
 DETECTOR = "wait"
-SIGNAL = "pending"
+PENDING = "pending"
+"""It waits in a collective."""
+
+ROOM = "room"
+"""It waits at the staleness bound, until other cohorts have folded more; the analyzer's G3 knows the word."""
 
 
 class WaitRows:
@@ -40,10 +44,16 @@ class WaitRows:
         self._clock_s = clock_s
         self._began_s: float | None = None
         self._next_s = 0.0
+        self._signal = PENDING
 
-    def begin(self) -> None:
-        """The member waits for a collective from now on, if it did not before."""
+    def begin(self, signal: str = PENDING) -> None:
+        """The member waits for a collective from now on, if it did not before.
+
+        Args:
+            signal: ``ROOM`` where it waits for that instead.
+        """
         if self._began_s is None:
+            self._signal = signal
             self._began_s = self._clock_s()
             self._next_s = self._began_s + EVERY_S
 
@@ -63,7 +73,7 @@ class WaitRows:
         self._recorder.row(
             Health,
             detector=DETECTOR,
-            signal=SIGNAL,
+            signal=self._signal,
             subject_rank=self._actor.rank,
             subject_incarnation=self._actor.incarnation,
             value=waited_s,

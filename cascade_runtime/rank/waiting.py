@@ -23,7 +23,7 @@ from cascade_runtime.rank.layouts import Layouts
 from cascade_runtime.rank.link import AgentLink, wait_readable
 from cascade_runtime.rank.member import Member
 from cascade_runtime.rank.part import Part
-from cascade_runtime.rank.wait_rows import WaitRows
+from cascade_runtime.rank.wait_rows import ROOM, WaitRows
 from cascade_runtime.vocabulary.errors import CascadeError
 
 STUCK_AFTER_S = 2.0
@@ -103,20 +103,21 @@ class Waiting:
             if of_step and time.monotonic() - began > max(LONG_WAIT_S, 4 * self.usual_s):
                 self._layouts.tell(parts)
             self._wait()
-            with contextlib.suppress(BlockingIOError):
-                os.eventfd_read(self._wakeup)
         self.rows.end()
         return None
 
     def for_room(self, channel: Channel) -> Message | None:
         """Until other cohorts have folded enough (None), or the agent wants something of the walk."""
+        self.rows.begin(ROOM)
         while channel.must_wait:
+            self.rows.look()
             message = self.next_message()
             if message is not None:
                 return message
             channel.fold_more()
             if channel.must_wait:
                 self._wait()
+        self.rows.end()
         return None
 
     def _wait(self) -> None:
@@ -124,6 +125,8 @@ class Waiting:
         # The channel's tell of edges only, and were looked at just before.
         brief = self._link.fd < 0 or bool(fds)
         wait_readable([self._wakeup, self._link.fd, *fds], 0.05 if brief else 1.0)
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._wakeup)
 
     def say_stuck(self, why: str) -> None:
         """Nobody is known to have died, and yet it does not go on."""

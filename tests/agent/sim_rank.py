@@ -269,7 +269,7 @@ class Rank:
             leaving=self.leaving,
             is_apart=self.is_apart,
             sums=[Dot(o.rank, o.incarnation, c) for o, c in self.sums.items()],
-            is_bound=bool(self.sums),
+            is_bound=bool(self.sums) and not self.is_apart,
         )
         self._say(Halted(facts))
 

@@ -63,11 +63,29 @@ def test_in_eventual_nobody_parts() -> None:
     assert new.cohorts == [actors(0, 1, 2)]
 
 
+def test_nobody_parts_on_the_way_to_eventual() -> None:
+    """A policy of one's own may say so; members that hold there would never be equal."""
+    policy = load_policy()
+    policy.cohorts = CohortRules(split=True)
+    policy._moves[Regime.CAUSAL, FaultEvent.RANK_SKEW_HIGH] = Regime.EVENTUAL
+    new = next_view(view(0, 1, 2, regime=Regime.CAUSAL), ALL, SLOW, policy=policy)
+    assert (new.regime, new.cohorts) == (Regime.EVENTUAL, [actors(0, 1, 2)])
+
+
 @pytest.mark.parametrize("why", ["off", "bound"])
 def test_all_stay_together(why: str) -> None:
     policy = load_policy() if why == "off" else POLICY
     facts = ALL | {Actor(1): msgspec.structs.replace(at(4), is_bound=why == "bound")}
     assert next_view(view(0, 1, 2), facts, SLOW, policy=policy).cohorts == [actors(0, 1, 2)]
+
+
+def test_why_all_stay_together_is_said_once() -> None:
+    facts = ALL | {Actor(1): msgspec.structs.replace(at(4), is_bound=True)}
+    new = next_view(view(0, 1, 2, regime=Regime.CAUSAL), facts, SLOW)
+    assert (new.cohorts, new.evidence) == ([actors(0, 1, 2)], SLOW.evidence)
+    assert new.reason == "all stay together: rank 1 cannot step by itself"
+    off = next_view(view(0, 1, 2, regime=Regime.CAUSAL), facts, SLOW, policy=load_policy())
+    assert (off.evidence, off.reason) == ([], "nothing to change")
 
 
 def test_nobody_parts_over_a_member_to_be_rolled_forward() -> None:
@@ -106,6 +124,16 @@ def test_each_cohort_is_drained_by_itself() -> None:
     facts = {Actor(0): apart(9), Actor(1): apart(8), Actor(2): apart(6)}
     plan = plan_next(parted(cut_step=4), facts, [], [], POLICY, AGENT)
     assert plan == Drains(9, actors(1))
+
+
+def test_whose_collective_failed_is_rolled_forward_and_not_drained_for_ever() -> None:
+    facts = {
+        Actor(0): apart(9),
+        Actor(1): msgspec.structs.replace(apart(8), broken=True),
+        Actor(2): apart(6),
+    }
+    new = next_view(parted(cut_step=4), facts)
+    assert new.cut_of(Actor(1)) == Cut(actors(0, 1), 9, Actor(0), actors(1))
 
 
 def test_a_dead_straggler_leaves_what_was_folded_of_it() -> None:

@@ -53,3 +53,31 @@ def test_who_is_seen_standing_still_is_convicted_of_the_wait(told_s, still_s, ce
     assert [(x.rank, x.certain) for x in report.suspects] == [(2, certain)]
     assert report.violations == []
     assert next(c for c in report.checks if c.code == "G3").verdict == "unknown"
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_an_author_at_the_staleness_bound_holds_nobody_up(has_begun: bool) -> None:
+    """Others of its cohort wait in the next step, and it waits for another cohort's folds."""
+    s = quick(ranks=3, agents=1)
+    for one in s.ranks:
+        one.join("c0", s.ranks)
+    s.all_reduce()
+    began = s.now
+    author, *others = s.ranks
+    author.step = 7
+    for one in others:
+        one.step = 8
+        one.begin(8)
+        one.enter("c0", 1)
+    for second in range(1, 5):
+        s.now = began + second * 1000 * MS
+        for one in s.ranks:
+            row = one.health("room" if one is author else "pending", one)
+            row |= {"detector": "wait", "value": float(second), "unit": "s"}
+    if has_begun:
+        author.begin(8)
+        s.now += 2000 * MS
+        author.health("late", author)
+    report = analyze(s.source(clean=False)).report
+    assert [x.rank for x in report.suspects] == ([author.rank] if has_begun else [])
+    assert bool(report.violations) == has_begun

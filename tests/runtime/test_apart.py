@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 
 from cascade_runtime.agent.protocol import Reconciled
+from cascade_runtime.delivery import Snapshot, Step
+from cascade_runtime.rank import deltas
+from cascade_runtime.rank.apart import KEPT_STEPS, Apart, Came
 from cascade_runtime.rank.channel import BOUND
+from cascade_runtime.rank.objects import ModelObjects
+from cascade_runtime.rank.reducer import StepReducer
 from cascade_runtime.vocabulary.fault import FaultEvent
-from cascade_runtime.vocabulary.identity import Actor, Clock
+from cascade_runtime.vocabulary.identity import Actor, Clock, Dot
 from tests.agent.facts import told
 from tests.runtime.apart_rig import World
 
@@ -195,3 +202,102 @@ def test_a_job_that_keeps_copies_of_its_own_is_bound() -> None:
     world[1].optimizer.state = torch.optim.SGD(world[1].model.parameters(), lr=0.1).state
     world[1].apart.look_at_optimizer()
     assert not world[1].member.is_bound
+
+
+def _keep_masters(world: World, rank: int) -> None:
+    for parameter in world[rank].model.parameters():
+        world[rank].optimizer.state[parameter]["master"] = parameter.detach().clone()
+
+
+def test_copies_that_begin_after_some_steps_are_found(world: World) -> None:
+    """Look-ahead keeps its slow weights from its first k steps on."""
+    world[0].apart.look_at_optimizer()
+    assert not world[0].member.is_bound
+    _keep_masters(world, 0)
+    world[0].apart.look_at_optimizer()
+    assert world[0].member.is_bound
+
+
+def test_copies_that_begin_apart_bring_all_together(world: World) -> None:
+    world.part()
+    world.step(0, 1)
+    world.step(2)
+    said: list[str] = []
+    world[2].apart.on_bound = said.append
+    _keep_masters(world, 2)
+    world[2].apart.look_at_optimizer()
+    assert said == ["the optimizer keeps parameters of its own (master)"]
+    new = world.walk(told(None))
+    assert (len(new.cohorts), new.reason) == (1, "rank 2 cannot step by itself")
+
+
+def test_whatever_an_optimizer_keeps_it_is_not_raised_into_a_step(world: World) -> None:
+    parameter = next(iter(world[0].model.parameters()))
+    world[0].optimizer.state[parameter] = {"odd": object()}
+    world[0].apart.look_at_optimizer()
+    assert world[0].member.is_bound
+
+
+def test_parameters_that_cannot_be_exchanged_keep_the_job_together() -> None:
+    world = World()
+    rank = world[0]
+    table = torch.nn.Parameter(torch.ones(2).int(), requires_grad=False)
+    rank.model.register_parameter("table", table)
+    rank.member.objects = ModelObjects(rank.model, rank.optimizer)
+    Apart(rank.member, rank.apart._state, may_part=False)
+    assert not rank.member.is_bound
+    Apart(rank.member, rank.apart._state)
+    assert rank.member.is_bound
+
+
+@pytest.mark.parametrize("where", ["__init__", "connect", "pump"])
+def test_a_channel_that_cannot_be_had_ends_being_apart_not_the_job(
+    world: World, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    def fail(*ignored: object, **named: object) -> None:
+        raise OSError("Too many open files")
+
+    said: list[str] = []
+    world[2].apart.on_bound = said.append
+    with monkeypatch.context() as patch:
+        patch.setattr(deltas.Deltas, where, fail)
+        world.part(connected=False)
+        world[2].channel.pump()
+        world.step(0, 1)
+        world.step(2)
+    assert said and "Too many open files" in said[0]
+    assert not world[2].channel.is_open and not world[2].channel.must_wait
+    assert len(world.walk(told(None)).cohorts) == 1
+    world.step(0, 1, 2)
+    assert len({world[r].bytes for r in (0, 1, 2)}) == 1
+
+
+def test_history_is_bounded_however_long_cohorts_are_apart(world: World) -> None:
+    world.part()
+    for _ in range(3 * KEPT_STEPS):
+        world[2].apart._note(Actor(2), [Step(1, [])])
+    assert len(world[2].apart._steps[Actor(2)]) <= 2 * KEPT_STEPS
+    assert KEPT_STEPS > 2 * BOUND
+
+
+def test_an_update_whose_cause_is_void_is_folded_all_the_same(world: World) -> None:
+    world.part()
+    world.step(2)
+    size = world[2].apart.sums.num_sum_bytes  # type: ignore[union-attr]
+    steps = [Step(3 * K, [Dot(7, 0, 1)])]
+    came = Came(Snapshot(Actor(0), 3 * K, [], steps), bytearray(size))
+    world[2].apart.fold([came])
+    assert world[2].member.frontier.upto(Actor(0)) == 3 * K
+
+
+@pytest.mark.parametrize("is_apart", [True, False])
+def test_who_leaves_with_a_step_that_its_optimizer_skipped_answers_walks(is_apart: bool) -> None:
+    """A decided step is in the sums once the optimizer has stepped, and only then is a walk answered."""
+    reducer: Any = StepReducer.__new__(StepReducer)
+    done: list[str] = []
+    reducer.member = SimpleNamespace(is_apart=is_apart)
+    reducer._step = SimpleNamespace(is_decided=True)
+    reducer.end_step = lambda: done.append("ended")
+    reducer._walking = SimpleNamespace(leave=lambda: done.append("left"))
+    reducer.leave()
+    assert done == ["ended"] * is_apart + ["left"]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from cascade_runtime.delivery import Snapshot, Step
 from cascade_runtime.rank.delta_frames import (
+    DROPPED_A_PUMP,
     MAX_HEAD_BYTES,
     PIECE_BYTES,
     Again,
@@ -185,6 +186,19 @@ def test_a_flood_does_not_hold_the_job(author, liar):
     honest.step()
     until(lambda: author.deltas.newest, author, honest)
     honest.deltas.close()
+
+
+def test_what_is_dropped_in_one_look_is_bounded(author, monkeypatch):
+    """A frame that is dropped may have megabytes."""
+
+    def hear(socket, *, routed):
+        del socket, routed
+        author.deltas.dropped["form"] += 1
+        return True
+
+    monkeypatch.setattr(author.deltas, "_hear", hear)
+    author.deltas.pump()
+    assert author.deltas.dropped.total() <= DROPPED_A_PUMP + 1
 
 
 def test_an_answer_beyond_what_was_issued_is_not_believed():

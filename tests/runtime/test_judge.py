@@ -385,6 +385,24 @@ def test_a_straggler_in_causal_is_set_apart_where_the_policy_parts(split):
     assert not agent.judge.consider(told(FaultEvent.RANK_SKEW_HIGH, subject=1, seq=2))
 
 
+def test_a_straggler_that_stands_when_something_else_moved_the_job_is_set_apart() -> None:
+    """The view that answers a newcomer's churn makes it void, and no detector tells of it again."""
+    policy = load_policy()
+    policy.cohorts = CohortRules(split=True)
+    agent = Agent(S)
+    agent.judge.policy = policy
+    slow = told(FaultEvent.RANK_SKEW_HIGH, subject=1)
+    agent.judge.stands([slow])
+    agent.install(view(0, 1, regime=C, epoch=2))
+    assert agent.judge.wants_walk(NOW + INTERVAL) == (True, None)
+    agent.install(view(0, 1, regime=C, epoch=3, evidence=slow.evidence))
+    assert slow not in agent.judge.triggers, "it was answered: all stay together"
+    gone = told(FaultEvent.RANK_SKEW_HIGH, subject=2, seq=7)
+    agent.judge.stands([gone])
+    agent.install(view(0, 1, regime=C, epoch=4, departed=actors(2), member_reason="failed"))
+    assert agent.judge.triggers == []
+
+
 def test_who_leaves_is_level_first_where_cohorts_were_made_one_for_it():
     agent = Agent(C)
     agent.view = view(0, 1, regime=C, epoch=1, optim_from=Actor(0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from types import SimpleNamespace
 from typing import Any
@@ -9,9 +10,11 @@ from typing import Any
 import pytest
 
 from cascade_runtime.agent.protocol import Ballot, Commit, Halt, Message, Proposed, Stuck
+from cascade_runtime.rank.wait_rows import WaitRows
 from cascade_runtime.rank.waiting import Waiting
 from cascade_runtime.vocabulary.identity import Actor
 from tests.agent.facts import view
+from tests.runtime.test_wait_rows import Clock, Recorder
 
 
 class Link:
@@ -91,3 +94,51 @@ def test_who_goes_on_in_another_epoch_is_stuck_no_more() -> None:
     one._member.view = view(0, 1, epoch=4)
     one.tell_again()
     assert link.said == []
+
+
+# ---- at the staleness bound -----------------------------------------------------------------------
+
+
+class Channel:
+    """Other cohorts have folded enough after so many looks."""
+
+    fds = (-1,)
+
+    def __init__(self, clock: Clock, looks: int) -> None:
+        self._clock, self._looks = clock, looks
+
+    @property
+    def must_wait(self) -> bool:
+        self._clock.now_s += 0.5
+        self._looks -= 1
+        return self._looks > 0
+
+    def pump(self) -> None:
+        """Nothing comes."""
+
+    def fold_more(self) -> None:
+        """Nothing has come."""
+
+
+def test_a_wait_for_other_cohorts_is_on_record_and_costs_no_processor_time() -> None:
+    clock, recorder = Clock(), Recorder()
+    link: Any = Link()
+    link.fd = -1
+    member: Any = SimpleNamespace(view=view(0, 1), actor=Actor(1))
+    wakeup = os.eventfd(1, os.EFD_NONBLOCK | os.EFD_CLOEXEC)  # the last collective's, told too late
+    unused: Any = None
+    channel: Any = Channel(clock, looks=12)
+    try:
+        waits = Waiting(member, link, unused, wakeup, WaitRows(Actor(1), recorder, clock))  # type: ignore[arg-type]
+        waits.channel = channel
+        assert waits.for_room(channel) is None
+        assert [r["signal"] for r in recorder.rows] == ["room"] * len(recorder.rows)
+        assert recorder.rows[-1]["value"] >= 3.0
+        with pytest.raises(BlockingIOError):
+            os.eventfd_read(wakeup)
+        num = len(recorder.rows)
+        clock.now_s += 60.0
+        waits.rows.look()
+        assert len(recorder.rows) == num
+    finally:
+        os.close(wakeup)

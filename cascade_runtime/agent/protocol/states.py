@@ -112,7 +112,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     sums: list[Dot] = []
     """The running sums that it holds: of each origin the last dot in it."""
     is_bound: bool = False
-    """It must not part from the others: its optimizer keeps parameters of its own, or a fold is due."""
+    """It must not be apart from the others: its optimizer keeps parameters of its own, sums cannot be
+    exchanged, or a fold is due."""
 
 
 class DebtInfo(msgspec.Struct, frozen=True, kw_only=True):
