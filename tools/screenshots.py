@@ -20,7 +20,7 @@ from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-WIDTH, HEIGHT = 1600, 856
+WIDTH, HEIGHT = 1600, 884
 MAX_BYTES = 300_000
 PATIENCE_MS = 30_000
 THEMES = {"light": "run-kill-one.png", "dark": "run-kill-one-dark.png"}

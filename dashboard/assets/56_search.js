@@ -34,7 +34,7 @@ Cascade.Search = class Search {
     Object.assign(this, { timeline, hits: [], at: -1, asked: null });
     this.input = el("input", {
       class: "ct-search-input",
-      attrs: { type: "search", placeholder: "Search rank, code, fault  /", "aria-label": "Search rank, rule code or fault", spellcheck: "false" },
+      attrs: { type: "search", placeholder: "Search  /", title: "A rank, a rule's code, a fault, a word of a sentence (/)", "aria-label": "Search rank, rule code or fault", spellcheck: "false" },
       on: { keydown: (event) => this.key(event), input: () => this.look() },
     });
     this.said = el("span", { class: "ct-search-said", attrs: { role: "status" } });

@@ -114,8 +114,8 @@ Cascade.panels.verdict = (() => {
   }
 
   /** why: the figure is of so far, and why; "" where it is final. */
-  function fact(title, value, small, why) {
-    return el("div", { class: "cr-fact" },
+  function fact(title, value, small, why, more = "") {
+    return el("div", { class: `cr-fact ${more}`.trim() },
       el("dt", {}, title, soFar(why)),
       el("dd", {}, value, small ? el("small", { text: small }) : null));
   }
@@ -127,7 +127,7 @@ Cascade.panels.verdict = (() => {
     const mode = Object.hasOwn(Cascade.words, run.mode) ? Cascade.word(run.mode) : run.mode;
     return [
       // The head of the page has its name; a report has no head.
-      offline && run.name ? fact("Run", run.name, run.name === run.run_id ? "" : run.run_id) : fact("Run", run.run_id),
+      offline && run.name ? fact("Run", run.name, run.name === run.run_id ? "" : run.run_id) : fact("Run", run.run_id, "", "", "cr-fact-run"),
       fact("Mode", el("span", {}, mode, run.policy && run.policy !== "default" ? el("small", { text: `policy ${run.policy}` }) : null)),
       fact(Cascade.word("took part", "Took part"), ui.party(story), "", story.missing.length ? why : ""),
       fact("Duration", format.duration(story.t1_ns), `${format.count(run.num_rows)} rows`, why),
@@ -154,6 +154,28 @@ Cascade.panels.verdict = (() => {
       )));
   }
 
+  /** What is known of a run before its first row. */
+  function announced({ run }) {
+    const mode = Object.hasOwn(Cascade.words, run.mode) ? Cascade.word(run.mode) : run.mode;
+    return [
+      fact("Run", run.run_id), fact("Mode", mode), fact("Policy", run.policy || "not said"),
+      fact("Expected", `${format.count(run.world_size)} ranks and agents`), fact("Rows", "none yet"),
+    ];
+  }
+
+  /** What a person can do while nothing comes. */
+  function nextActs({ run }) {
+    const code = (text) => el("code", { class: "cr-code", text });
+    const { origin } = window.location;
+    return [
+      el("h3", { text: "If nothing comes" }),
+      el("ul", {},
+        el("li", {}, "Start the job, so that it sends its rows here: ", code(`cascade run --collector ${origin} -n 4 SCRIPT`)),
+        el("li", {}, "If it runs already, look at its terminal: a host agent says there when it cannot reach this collector. ", code("cascade doctor"), " on that host tells more."),
+        el("li", {}, "If its trace was saved, send it: ", code(`cascade push TRACE ${origin}`), `; the trace must be of the run ${run.run_id}.`)),
+    ];
+  }
+
   Object.assign(Cascade.ui, { shares, roundTo100 });
 
   return function verdict(element, { view, offline = false }) {
@@ -161,8 +183,9 @@ Cascade.panels.verdict = (() => {
     const badges = el("div", { class: "cr-badges" });
     const list = el("dl", { class: "cr-facts" });
     const details = el("div", { class: "cr-checks" });
+    const acts = el("div", { class: "cr-section cr-acts", attrs: { hidden: true } });
     const heading = el("h2", { class: "cr-sr", text: "Verdict", attrs: { id: "cascade-h-verdict" } });
-    const root = el("section", { class: "cr-panel", attrs: { "aria-labelledby": "cascade-h-verdict" } }, heading, top, list, details);
+    const root = el("section", { class: "cr-panel", attrs: { "aria-labelledby": "cascade-h-verdict" } }, heading, top, list, acts, details);
     const { keep, destroy } = ui.cleanup(root);
     let told = "";
     let why = ""; // the figures that are shown are not final, without how far
@@ -193,8 +216,10 @@ Cascade.panels.verdict = (() => {
       badgeAgain();
       const now = Cascade.unfinished.reading(view);
       why = now ? now.what : Cascade.unfinished.why(view);
-      list.hidden = waiting;
-      if (!waiting) replace(list, facts(view, offline));
+      list.hidden = false;
+      replace(list, waiting ? announced(story) : facts(view, offline));
+      acts.hidden = !waiting || story.plan.length > 0;
+      if (!acts.hidden) replace(acts, nextActs(story));
       const wasOpen = details.querySelector("details") && details.querySelector("details").open;
       details.hidden = waiting || !story.verdict.checks.length;
       if (!details.hidden) {
@@ -213,8 +238,7 @@ Cascade.panels.verdict = (() => {
       }
       return [
         ui.icon("ring", "dim"),
-        el("span", { class: "cr-verdict-text" }, "Waiting for the first row. Send a job with ",
-          el("code", { class: "cr-code", text: `cascade run --collector ${window.location.origin} SCRIPT` }), "."),
+        el("span", { class: "cr-verdict-text", text: "Waiting for the first row. This page fills by itself." }),
       ];
     }
 

@@ -63,8 +63,9 @@ Cascade.panels.incidents = (() => {
     },
     ui.icon(of.shape, of.tone),
     el("span", { class: "cr-incident-title" }, el("span", { class: "cr-sr", text: `${of.word}: ` }), incident.title),
-    el("span", { class: "cr-incident-time", text: whole ? "whole run" : format.time(incident.at_ns, view) }),
-    incident.sentence === incident.title ? null : el("span", { class: "cr-incident-text", text: incident.sentence })));
+    el("span", { class: "cr-incident-text" },
+      el("span", { class: "cr-incident-time", text: whole ? "whole run" : format.time(incident.at_ns, view) }),
+      incident.sentence === incident.title ? null : ` ${incident.sentence}`)));
   }
 
   function incidents(element, { view, offline = false }) {

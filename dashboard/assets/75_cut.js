@@ -73,7 +73,7 @@ Cascade.cut = (() => {
     const [low, high] = [Math.min(...times), Math.max(...times)];
     if (view.a <= low && high <= view.b && (high - low) * 4 > view.b - view.a) return [view.a, view.b];
     const air = Math.max((high - low) * 0.06, 1e4);
-    return [low - air, high + air];
+    return [low >= 0 ? Math.max(0, low - air) : low - air, high + air];
   }
 
   /** draw(box, {view, violation, logical, current, onStep}): the picture and the words under it. */

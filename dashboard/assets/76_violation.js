@@ -118,7 +118,9 @@ Cascade.panels.violation = (() => {
       const current = selected(view);
       const at = story.violations.indexOf(current);
       replace(heading, Cascade.word("violation", current ? "Violation" : "Violations"));
-      where.textContent = current ? `${format.count(at + 1)} of ${format.count(story.violations.length)}` : format.count(story.verdict.num_violations + (story.verdict.num_inferred || 0));
+      const total = Math.max(story.violations.length, story.verdict.num_violations + (story.verdict.num_inferred || 0));
+      const listed_part = total > story.violations.length ? `, the first ${format.count(story.violations.length)} are here` : "";
+      where.textContent = `${current ? `${format.count(at + 1)} of ` : ""}${format.count(total)}${listed_part}`;
       before.disabled = at <= 0;
       after.disabled = at >= story.violations.length - 1;
       const open = one.querySelector("details");

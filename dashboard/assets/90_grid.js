@@ -5,7 +5,8 @@
   const components = (window.dashAgGridComponentFunctions = window.dashAgGridComponentFunctions || {});
 
   components.CascadeLink = (props) => {
-    const { text, href } = props.value || {};
+    const text = props.value;
+    const href = props.data[`${props.colDef.field}_href`];
     // Only our own pages: an address from data could be javascript: or another site.
     if (typeof href !== "string" || !href.startsWith("/dash/")) return text || null;
     return window.React.createElement("a", { href, className: "cs-link", onClick: follow }, text);
@@ -21,6 +22,14 @@
   }
 
   const SIGNS = { ok: "✓", violated: "✕", unknown: "?" };
+
+  window.dash_clientside = window.dash_clientside || {};
+  window.dash_clientside.cascade = Object.assign(window.dash_clientside.cascade || {}, {
+    /** All words of the box, in any column. */
+    filter_runs(text, options) {
+      return { ...options, quickFilterText: text || "" };
+    },
+  });
 
   /** A verdict, with a sign that tells it without its colour. */
   components.CascadeVerdict = ({ value }) => {

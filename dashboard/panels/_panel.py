@@ -61,6 +61,7 @@ def bars(
     hover: str,
     *,
     shape: str = "",
+    solidity: float = 0.25,
     **more: Any,
 ) -> dict[str, Any]:
     """A trace of bars.
@@ -71,9 +72,10 @@ def bars(
         colour: a token.
         hover: a plotly hovertemplate.
         shape: of a pattern over the colour, so that bars are told apart without it.
+        solidity: of the pattern; less where words stand on it.
         more: of the trace.
     """
-    marker = {"color": colour, "line": {"width": 0}, "pattern": pattern(shape)}
+    marker = {"color": colour, "line": {"width": 0}, "pattern": pattern(shape, solidity)}
     return {
         "type": "bar",
         "name": name,
@@ -85,9 +87,9 @@ def bars(
     }
 
 
-def pattern(shape: str) -> dict[str, Any]:
+def pattern(shape: str, solidity: float = 0.25) -> dict[str, Any]:
     """A pattern over a bar's own colour."""
-    return {"shape": shape, "fillmode": "overlay", "fgcolor": "token:bg-raised", "solidity": 0.25,
+    return {"shape": shape, "fillmode": "overlay", "fgcolor": "token:bg-raised", "solidity": solidity,
             "size": 7}  # fmt: skip
 
 

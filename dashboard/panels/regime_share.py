@@ -40,6 +40,7 @@ def _figure(table: pa.Table) -> Figure | None:
                 textangle=0,
                 insidetextfont={"color": f"token:on-{regime.lower()}"},
                 shape=_PATTERNS[regime],
+                solidity=0.06,
             )
         )
     height = 120 + 34 * len({row[0] for row in rows})

@@ -19,7 +19,7 @@ ASSETS = Path(__file__).parents[1] / "assets"
 BUNDLES = f"{ROOT}_run/"
 """Below it are these files."""
 
-_SHEETS = ("theme.css", "shell.css", "timeline.css", "panels.css")
+_SHEETS = ("theme.css", "shell.css", "pages.css", "timeline.css", "panels.css")
 _AROUND = ("90_help.js", "90_mount.js")
 _FOR_EVER = "private, max-age=31536000, immutable"
 """Another text has another address."""

@@ -32,6 +32,8 @@ def parties(store: EventStore, runs: list[RunSummary]) -> dict[str, str]:
 
 
 def _party(run: RunSummary, num_agents: int) -> str:
+    if not run.num_rows:  # who of them is an agent, rows tell
+        return f"{run.world_size:,} expected"
     return party(max(0, run.world_size - num_agents), num_agents)
 
 

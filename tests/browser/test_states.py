@@ -154,7 +154,7 @@ def test_what_is_missing_is_called_missing(visit, tmp_path):
 @pytest.mark.parametrize(
     ("run_id", "plan", "said"),
     [
-        ("waits", None, "Waiting for the first row. Send a job with cascade run"),
+        ("waits", None, "Waiting for the first row. This page fills by itself."),
         ("demo-waits", ["It begins."], "Waiting for the demo's first row"),
     ],
 )
@@ -165,7 +165,11 @@ def test_a_run_without_a_row_says_what_it_waits_for(visit, collector, run_id, pl
     v = visit(collector.url)
     page = v.open(f"/dash/run/{run_id}", ".cr-verdict-line")
     told = v.until_text(".cr-verdict-line", said)
+    assert run_id in v.text(".cr-facts")
+    if not plan:
+        assert f"cascade run --collector {collector.url} " in v.text(".cr-acts")
     if plan:
+        assert page.locator(".cr-acts").is_hidden()
         assert "It begins." in v.text(".cr-plan")
         assert "cascade run" not in told
     assert serious(page) == []

@@ -39,16 +39,8 @@ def column(
 
 
 def link(field: str, head: str, **more: Any) -> dict[str, Any]:
-    """A column of links: cells are ``{"text", "href"}``, drawn by assets/90_grid.js."""
-    return {
-        "field": field,
-        "headerName": head,
-        "cellDataType": False,
-        "cellRenderer": "CascadeLink",
-        "sortable": False,
-        "resizable": True,
-        **more,
-    }
+    """A column of links, drawn by assets/90_grid.js: a row has the text, and as ``<field>_href`` where it leads."""
+    return column(field, head, cellRenderer="CascadeLink", **more)
 
 
 def grid(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from dash import Dash, Input, Output, dcc, html
@@ -58,29 +59,31 @@ def _now(shell: Shell) -> Content:
         if problem is None
         else notice(f"Rows cannot be stored: {problem}", "senders keep their rows", kind="bad")
     )
-    return [
-        state,
-        _table(("Figure", "Now", "What it is"), rows, "figures since the start"),
+    more: Content = ["More figures, for Prometheus: ", html.A("/metrics", href="/metrics")]
+    figures = [
+        html.H2("Figures"),
+        _table(("Figure", "Now", "What it is"), rows, "figures since the start", numbers={1}),
+        html.P(more, className="cs-dim"),
+    ]
+    runs = [
         html.H2("Live runs"),
         _lags(live) if live else html.P("No run is live.", className="cs-dim"),
         *_silent(shell, live),
-        html.P(
-            ["More figures, for Prometheus: ", html.A("/metrics", href="/metrics")],
-            className="cs-dim",
-        ),
     ]
+    both = [html.Section(part, className="cs-panel") for part in (figures, runs)]
+    return [state, html.Div(both, className="cs-panels")]
 
 
 def _lags(live: list[RunSummary]) -> html.Table:
     rows = [
         (
             dcc.Link(run.name, href=address("run", run.run_id)),
-            ago(run.last_seen_ns),
-            f"{count(run.num_rows)} rows",
+            ago(run.last_seen_ns) if run.num_rows else "no row yet",
+            count(run.num_rows),
         )
         for run in live
     ]
-    return _table(("Run", "Last row came", "Stored"), rows, "live runs")
+    return _table(("Run", "Last row came", "Rows stored"), rows, "live runs", numbers={2})
 
 
 def _silent(shell: Shell, live: list[RunSummary]) -> Content:
@@ -101,12 +104,21 @@ def _silent(shell: Shell, live: list[RunSummary]) -> Content:
     return [html.H2("Silent ranks"), _table(("Run", "Who", "No row"), found, "silent ranks")]
 
 
-def _table(heads: tuple[str, ...], rows: list[Any], caption: str) -> html.Table:
+def _table(
+    heads: tuple[str, ...], rows: list[Any], caption: str, numbers: Collection[int] = ()
+) -> html.Table:
+    """A table; columns of numbers, by their place, are flush right."""
+    kinds = ["cs-num" if i in numbers else "" for i in range(len(heads))]
+    head = [html.Th(text, scope="col", className=k) for text, k in zip(heads, kinds, strict=True)]
+    body = [
+        html.Tr([html.Td(cell, className=k) for cell, k in zip(row, kinds, strict=True)])
+        for row in rows
+    ]
     return html.Table(
         [
             html.Caption(caption, className="cs-unseen"),
-            html.Thead(html.Tr([html.Th(text, scope="col") for text in heads])),
-            html.Tbody([html.Tr([html.Td(cell) for cell in row]) for row in rows]),
+            html.Thead(html.Tr(head)),
+            html.Tbody(body),
         ],
         className="cs-table",
     )

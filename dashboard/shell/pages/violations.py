@@ -7,6 +7,7 @@ from typing import Any
 from dash import dcc, html
 
 from dashboard.shell.context import Shell
+from dashboard.shell.pages._checks import checks_table
 from dashboard.shell.pages._grid import column, grid, link
 from dashboard.shell.pages._page import Content, Page, notice, so_far, title
 from dashboard.shell.paths import Place, address
@@ -65,14 +66,9 @@ def _content(shell: Shell, place: Place, query: dict[str, str]) -> Content:
         if report.verdict == "unknown":
             what = "No promise was found broken, but not all that is needed to say so was recorded."
         num = sum(check.verdict in ("ok", "violated") for check in report.checks)
-        checked = html.Span(
-            [
-                f"{count(num)} of {count(len(report.checks))} checks could be made. ",
-                dcc.Link("What was checked", href=address("run", run_id)),
-                " stands under the verdict on the timeline's page.",
-            ]
-        )
-        return [title("Violations", ask), *more, notice(what, checked)]
+        checked = f"{count(num)} of {count(len(report.checks))} checks could be made."
+        said = notice(f"{what} {checked}", kind="good" if report.verdict == "ok" else "empty")
+        return [title("Violations", ask), *more, said, checks_table(report)]
     cut = f"the first {count(MOST)}" if table.num_rows > MOST else count(len(rows))
     return [
         title("Violations", html.Span(f"{cut}, certain ones first", className="cs-dim"), ask),
@@ -105,7 +101,7 @@ def _row(run_id: str, row: dict[str, Any], number: int, t0: int) -> dict[str, An
     after_s = (row["wall_ns"] - t0) / 1e9 if row["wall_ns"] is not None else None
     return {
         **row,
-        "code": {"text": row["code"], "href": address("run", run_id, sel=f"violation:{ident}")},
+        "code_href": address("run", run_id, sel=f"violation:{ident}"),
         "after_s": None if after_s is None else round(after_s, 3),
         "wall_ns": str(row["wall_ns"]),
         "inferred": "inferred" if row["inferred"] else "",

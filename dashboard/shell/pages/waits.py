@@ -63,7 +63,7 @@ def _panel(panel: Panel, source: RunSource, run_id: str) -> html.Section:
                 id={"chart": panel.name, "part": "graph"},
                 config=_CONFIG | {"modeBarButtonsToRemove": _BUTTONS},
                 responsive=True,
-                style={"height": f"{figure['layout'].get('height', 320)}px"},
+                style={"height": _height(figure)},
             ),
         ]
     note = [html.P(panel.note, className="cs-dim cs-note")] if panel.note and figure else []
@@ -72,6 +72,12 @@ def _panel(panel: Panel, source: RunSource, run_id: str) -> html.Section:
         className="cs-panel",
         **attributes(data_panel=panel.name),
     )
+
+
+def _height(figure: Figure) -> str:
+    """What the chart says, else a good part of the screen."""
+    given = figure["layout"].get("height")
+    return f"{given}px" if given else "max(320px, 40vh)"
 
 
 def with_layout(figure: Figure) -> Figure:
