@@ -192,6 +192,31 @@ def test_many_runs_are_one_list_and_say_who_took_part(visit, collector):
     assert serious(page) == []
 
 
+def test_many_runs_are_filtered_and_a_run_without_a_row_is_waiting(visit, collector):
+    with open_trace(resolve_trace("kill-one")) as source:
+        meta = running(source.meta)
+    for number in range(14):
+        announce(
+            collector.url, msgspec.structs.replace(meta, run_id=f"f-{number}", name=f"f {number}")
+        )
+    v = visit(collector.url)
+    page = v.open("/dash/runs", ".ag-row")
+    rows = page.locator(".ag-center-cols-container .ag-row")
+    page.get_by_label("Filter runs").fill("f-13 waiting")
+    v.until(lambda: rows.count() == 1, "one is left")
+    said = rows.first.inner_text()
+    assert "no row yet" in said and "5 expected" in said and "live" not in said
+    assert serious(page) == []
+
+
+def test_where_nothing_was_broken_it_is_shown_what_was_checked(visit, clean):
+    v = visit(clean.base)
+    page = v.open(f"/dash/run/{clean.ready['run_id']}/violations", ".ag-row")
+    assert "checks could be made" in v.text(".cs-notice")
+    assert page.locator(".cs-verdict-ok").first.inner_text().endswith("ok")
+    assert serious(page) == []
+
+
 def test_an_address_that_no_page_has_is_a_page(visit, collector):
     v = visit(collector.url, expected="status of 404")
     page = v.open("/xyz", ".cs-notice")

@@ -43,7 +43,7 @@ def _content(shell: Shell, place: Place, query: dict[str, str]) -> Content:
     began = {run.run_id: shell.store.meta(run.run_id).created_ns for run in runs}
     runs.sort(key=lambda run: (run.state != "live", -began[run.run_id]))
     states = [_state(run) for run in runs]
-    waiting = states.count(_WAITING)
+    waiting = sum(state.startswith(_WAITING) for state in states)
     said = f"{count(len(runs))} in all, {count(states.count('live'))} live"
     said += f", {count(waiting)} waiting" if waiting else ""
     party = parties(shell.store, runs)
@@ -74,16 +74,17 @@ _WAITING = "waiting"
 
 
 def _state(run: RunSummary) -> str:
-    if run.state == "live" and not run.num_rows:
-        return _WAITING
     if run.state == "live":
-        return going_on(run.last_seen_ns)
+        said = going_on(run.last_seen_ns)
+        if run.num_rows:
+            return said
+        return _WAITING if said == "live" else said.replace("quiet", _WAITING, 1)
     return ended(run.clean_end, run.ended_ns)
 
 
 def _row(run: RunSummary, state: str, party: str, created_ns: int) -> dict[str, Any]:
     """One run; it began when its trace says so: what was pushed came later."""
-    waiting = state == _WAITING
+    waiting = state.startswith(_WAITING)
     until = run.ended_ns or (time.time_ns() if state == "live" else run.last_seen_ns)
     return {
         "name": run.name,

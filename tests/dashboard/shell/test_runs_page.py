@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 from collector.storage._interface import StoreDown
@@ -32,7 +33,7 @@ def row_of(**meta):
 
 def test_a_pushed_run_began_when_its_trace_says_so_and_took_as_long():
     row = row_of(ended_ns=T0 + 90_000_000_000, clean_end=True)
-    assert row["started"] == moment(T0)
+    assert f"{row['started']} UTC" == moment(T0)  # the zone is in the heading
     assert row["duration"] == "1 min 30 s"
 
 
@@ -53,7 +54,21 @@ def test_a_run_without_an_end_is_live_while_rows_come(ago_s, said, monkeypatch):
     (run,) = store.runs()
     now_ns = run.last_seen_ns + ago_s * 1_000_000_000
     monkeypatch.setattr("dashboard.shell.words.time.time_ns", lambda: now_ns)
-    page = _content(SimpleNamespace(store=store, runs=store.runs), HOME, {})
+    run = msgspec.structs.replace(run, num_rows=7)
+    page = _content(SimpleNamespace(store=store, runs=lambda: [run]), HOME, {})
     (row,) = page[1].children.rowData
     assert row["state"] == said
     assert f"1 in all, {int(said == 'live')} live" in str(page[0])
+
+
+@pytest.mark.parametrize(("ago_s", "said"), [(1, "waiting"), (7260, "waiting for 2 h 01 min")])
+def test_a_run_that_was_announced_and_sent_nothing_is_waiting(ago_s, said, monkeypatch):
+    store = Store()
+    store.put_meta(make_meta(run_id=RUN, created_ns=T0, ended_ns=None, clean_end=None))
+    (run,) = store.runs()
+    now_ns = run.last_seen_ns + ago_s * 1_000_000_000
+    monkeypatch.setattr("dashboard.shell.words.time.time_ns", lambda: now_ns)
+    page = _content(SimpleNamespace(store=store, runs=store.runs), HOME, {})
+    (row,) = page[1].children.rowData
+    assert (row["state"], row["verdict"], row["duration"]) == (said, "no row yet", "")
+    assert "1 in all, 0 live, 1 waiting" in str(page[0])
