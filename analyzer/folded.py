@@ -76,17 +76,11 @@ def _holes(
                 if cause <= upto[b] or b == slot[top[e]]:
                     continue
                 # Its author's last dot on this object, at or before the cause.
-                low, high = 0, len(packed)
                 wanted = obj[e] * len(slot) + cause
-                while low < high:
-                    middle = (low + high) // 2
-                    if packed[middle] <= wanted:
-                        low = middle + 1
-                    else:
-                        high = middle
-                if low == 0 or packed[low - 1] // len(slot) != obj[e]:
+                at = np.searchsorted(packed, wanted, side="right") - 1
+                if at < 0 or packed[at] // len(slot) != obj[e]:
                     continue
-                last = found[low - 1]
+                last = found[at]
                 if slot[last] == b and last > upto[b]:
                     covered[i] = top[e]
                     lacking[i] = last

@@ -88,16 +88,11 @@ def _concurrent(
             if writer == actor[w]:
                 continue  # in its own order with the one that was read
             upto = at[i] - 1 if writer == at_actor[i] else table[clock[at[i]], writer]
-            low, high = span_begin[span], span_begin[span + 1]
-            while low < high:
-                middle = (low + high) // 2
-                if row[middle] <= upto:
-                    low = middle + 1
-                else:
-                    high = middle
-            if low == span_begin[span]:
+            begin, end = span_begin[span], span_begin[span + 1]
+            last = begin + np.searchsorted(row[begin:end], upto, side="right") - 1
+            if last < begin:
                 continue
-            v = row[low - 1]
+            v = row[last]
             if table[clock[w], writer] >= v or table[clock[v], actor[w]] >= w:
                 continue
             older.append(v)

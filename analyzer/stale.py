@@ -199,15 +199,9 @@ def _look(
         for span in range(of_object[o], of_object[o + 1]):
             writer = span_actor[span]
             upto = at[i] - 1 if writer == at_actor[i] else table[clock[at[i]], writer]
-            low, high = span_begin[span], span_begin[span + 1]
-            while low < high:
-                middle = (low + high) // 2
-                if row[middle] <= upto:
-                    low = middle + 1
-                else:
-                    high = middle
-            last = low - 1
-            if last < span_begin[span]:
+            begin, end = span_begin[span], span_begin[span + 1]
+            last = begin + np.searchsorted(row[begin:end], upto, side="right") - 1
+            if last < begin:
                 continue
             most = best[last]
             if most >= 0 and version[most] > now[i]:

@@ -30,7 +30,8 @@ def proposal(ms: float, *ranks: int, **other: Any) -> dict[str, Any]:
 
 def struck(**rows: list[dict[str, Any]]) -> Struck:
     every = {"health": [], "messages": [], "transitions": [], "membership": []} | rows
-    return Struck(AT, None, every)  # type: ignore[arg-type]
+    no_job: Any = None
+    return Struck(AT, no_job, every)
 
 
 def test_the_first_action_is_the_first_message_after_an_agent_has_written_down_what_it_saw() -> (

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import select
 import time
+from typing import Any
 
 import torch
 from torch import nn
 
 from cascade_runtime.agent.plan import Plan, plan_next
-from cascade_runtime.agent.protocol import Put, Value, View
+from cascade_runtime.agent.protocol import Put, Trigger, Value, View
 from cascade_runtime.rank.apart import Apart
 from cascade_runtime.rank.channel import Channel
 from cascade_runtime.rank.levelling import tree_of
@@ -43,14 +44,16 @@ class Rank:
         else:
             self.optimizer = torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
         objects = ModelObjects(self.model, self.optimizer)
-        self.recorder, self.link = Recorder(), Link()
-        self.recorder.run_id = "run"  # type: ignore[attr-defined]
-        self.member = Member(
-            Actor(rank), view(0, 1, 2), objects, self.recorder, self.link, Word(), Ring()  # type: ignore[arg-type]
-        )  # fmt: skip
+        word: Any = Word()
+        ring: Any = Ring()
+        self.recorder: Any = Recorder()
+        self.link: Any = Link()
+        self.recorder.run_id = "run"
+        start = view(0, 1, 2)
+        self.member = Member(Actor(rank), start, objects, self.recorder, self.link, word, ring)
         state = TrainingState(self.model, self.optimizer, list, objects)
         self.apart = Apart(self.member, state)
-        self.channel = Channel(self.member, self.link, self.recorder, self.apart)  # type: ignore[arg-type]
+        self.channel = Channel(self.member, self.link, self.recorder, self.apart)
         self.open_step = OpenStep(self.member)
 
     @property
@@ -124,10 +127,10 @@ class World:
             connected,
         )  # fmt: skip
 
-    def walk(self, *triggers: object) -> View:
+    def walk(self, *triggers: Trigger) -> View:
         """The view that the agents would plan, committed, and all made level by it."""
         facts = {a: r.member.facts(launched_all=False) for a, r in self.ranks.items()}
-        plan = plan_next(self[0].member.view, facts, triggers, [], POLICY, AGENT)  # type: ignore[arg-type]
+        plan = plan_next(self[0].member.view, facts, triggers, [], POLICY, AGENT)
         assert isinstance(plan, Plan)
         self.commit(plan.view)
         self.level(plan.view)

@@ -283,9 +283,10 @@ def test_history_is_bounded_however_long_cohorts_are_apart(world: World) -> None
 def test_an_update_whose_cause_is_void_is_folded_all_the_same(world: World) -> None:
     world.part()
     world.step(2)
-    size = world[2].apart.sums.num_sum_bytes  # type: ignore[union-attr]
+    sums = world[2].apart.sums
+    assert sums is not None
     steps = [Step(3 * K, [Dot(7, 0, 1)])]
-    came = Came(Snapshot(Actor(0), 3 * K, [], steps), bytearray(size))
+    came = Came(Snapshot(Actor(0), 3 * K, [], steps), bytearray(sums.num_sum_bytes))
     world[2].apart.fold([came])
     assert world[2].member.frontier.upto(Actor(0)) == 3 * K
 

@@ -58,13 +58,13 @@ class Gloo:
 
 
 @pytest.fixture
-def link(monkeypatch: pytest.MonkeyPatch) -> Link:
+def link(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(dist, "ProcessGroupGloo", Gloo)
     monkeypatch.setattr(Gloo, "given", [], raising=False)
     return Link()
 
 
-def forms(factory: GlooFactory, link: Link, *answers: Any) -> bool:
+def forms(factory: GlooFactory, link: Any, *answers: Any) -> bool:
     link.answers.extend(answers)
     link.patience.clear()
     try:
@@ -78,9 +78,9 @@ VALUE = Value("0/1", b"here")
 
 
 def test_each_failure_gives_the_next_forming_twice_as_long(
-    link: Link, monkeypatch: pytest.MonkeyPatch
+    link: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    factory = GlooFactory(link, "127.0.0.1")  # type: ignore[arg-type]
+    factory = GlooFactory(link, "127.0.0.1")
     monkeypatch.setattr(Gloo, "connects", False)
     assert not forms(factory, link, VALUE)
     for _ in range(4):
@@ -94,17 +94,17 @@ def test_each_failure_gives_the_next_forming_twice_as_long(
 
 
 @pytest.mark.parametrize("told", [Value("0/1", None), Halt(4, graceful=True)], ids=["over", "walk"])
-def test_a_view_that_is_walked_away_from_was_no_failure(link: Link, told: Any) -> None:
-    factory = GlooFactory(link, "127.0.0.1")  # type: ignore[arg-type]
+def test_a_view_that_is_walked_away_from_was_no_failure(link: Any, told: Any) -> None:
+    factory = GlooFactory(link, "127.0.0.1")
     for _ in range(3):
         assert not forms(factory, link, told)
     assert {t.total_seconds() for t in Gloo.given} == {FORM_TIMEOUT_S}
 
 
-def test_no_answer_is_told_from_an_epoch_that_is_over(link: Link) -> None:
+def test_no_answer_is_told_from_an_epoch_that_is_over(link: Any) -> None:
     with pytest.raises(NoAnswer):
-        ask(link, 3, "0/1")  # type: ignore[arg-type]
+        ask(link, 3, "0/1")
     link.answers.append(Value("0/1", None))
     with pytest.raises(Superseded) as over:
-        ask(link, 3, "0/1")  # type: ignore[arg-type]
+        ask(link, 3, "0/1")
     assert not isinstance(over.value, NoAnswer)
