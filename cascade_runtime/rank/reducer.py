@@ -192,15 +192,19 @@ class StepReducer:
         if not self._step.has_begun:
             if self.feeds is not None and self._apart.is_clear:
                 self.feeds.boundary()
-            self._apart.ensure_base()
-            self._channel.open(self.member.view)
+            self._keep_base()
         self._walking.answer_owed()
         self._walking.serve_pending()
         self._walking.hold_in_eventual()
         if not self._step.has_begun:
+            self._keep_base()  # a walk that was served just now may have parted the cohorts
             self._step.has_begun = True
             self.member.begin_step()
             self.member.tell_progress(FORWARD)
+
+    def _keep_base(self) -> None:
+        self._apart.ensure_base()
+        self._channel.open(self.member.view)
 
     @property
     def decided_now(self) -> bool:

@@ -120,11 +120,14 @@ class World:
                 rank.channel.hear(Value(put.key, put.value))
 
     def part(self, connected: bool = True) -> None:
+        self.commit(self.parted_view(), connected)
+
+    def parted_view(self) -> View:
+        """The next view, in which the last rank steps by itself."""
         now = self[0].member.view
-        self.commit(
-            view(0, 1, 2, regime=Regime.CAUSAL, epoch=now.epoch + 1, from_regime=now.regime,
-                 cohorts=[actors(0, 1), actors(2)], cut_step=self[0].member.decided),
-            connected,
+        return view(
+            0, 1, 2, regime=Regime.CAUSAL, epoch=now.epoch + 1, from_regime=now.regime,
+            cohorts=[actors(0, 1), actors(2)], cut_step=self[0].member.decided,
         )  # fmt: skip
 
     def walk(self, *triggers: Trigger) -> View:

@@ -302,3 +302,29 @@ def test_who_leaves_with_a_step_that_its_optimizer_skipped_answers_walks(is_apar
     reducer._walking = SimpleNamespace(leave=lambda: done.append("left"))
     reducer.leave()
     assert done == ["ended"] * is_apart + ["left"]
+
+
+@pytest.mark.parametrize("served_by", ["answer_owed", "serve_pending", "hold_in_eventual"])
+def test_cohorts_part_at_the_beginning_of_a_step_for_one_and_in_it_for_another(
+    world: World, served_by: str
+) -> None:
+    """Both launch the same: a member without a base would leave out what the other waits for."""
+    parted = world.parted_view()
+    world[0].member.begin_step()
+    world[0].member.commit(parted)
+    world[0].apart.committed(parted, step_open=True)
+    world[0].channel.open(parted)
+
+    late = world[1]
+    walking: Any = SimpleNamespace(
+        answer_owed=lambda: None, serve_pending=lambda: None, hold_in_eventual=lambda: None
+    )
+    setattr(walking, served_by, lambda: late.commit(parted))
+    reducer: Any = StepReducer.__new__(StepReducer)
+    reducer.member, reducer._step, reducer._walking = late.member, late.open_step, walking
+    reducer._apart, reducer._channel = late.apart, late.channel
+    reducer._waiting = SimpleNamespace(feeds=None)
+    reducer.begin_forward()
+
+    labels = [[p.label for p in r.channel.parts(r.open_step)] for r in (world[0], late)]
+    assert labels == [["folds"], ["folds"]]
