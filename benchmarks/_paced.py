@@ -162,7 +162,7 @@ def _cpu_s() -> float:
 
 
 class PacedLoad:
-    """A process that encodes a paced load and runs it once.
+    """A process that encodes a paced load once and runs it as often as it is asked to.
 
     Args:
         make_plans: makes the plans; runs in the process.
@@ -178,19 +178,39 @@ class PacedLoad:
         self._process.start()
         theirs.close()
 
-    def run(self, address: tuple[str, int], period_s: float, warm_up_s: float) -> Paced:
-        """Once everything is encoded: send it.
+    def __enter__(self) -> PacedLoad:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pipe.close()  # it ends by itself
+        self._process.join(TIMEOUT_S)
+
+    def ready(self) -> int:
+        """Wait until everything is encoded; the number of rows of one run.
 
         Raises:
             Failed: the generator died.
         """
-        try:
-            self._pipe.send((address, period_s, warm_up_s))
-            found: Paced = self._pipe.recv()
-        except (EOFError, BrokenPipeError):
-            raise Failed("the load generator died") from None
-        self._process.join(TIMEOUT_S)
+        return int(self._get())
+
+    def start(self, address: tuple[str, int], period_s: float, warm_up_s: float) -> None:
+        """Begin to send; after ``ready``."""
+        self._pipe.send((address, period_s, warm_up_s))
+
+    def result(self) -> Paced:
+        """Of the run that was begun.
+
+        Raises:
+            Failed: the generator died.
+        """
+        found: Paced = self._get()
         return found
+
+    def _get(self) -> Any:
+        try:
+            return self._pipe.recv()
+        except (EOFError, ConnectionResetError):
+            raise Failed("the load generator died") from None
 
 
 def _serve(
@@ -198,11 +218,10 @@ def _serve(
 ) -> None:
     gc.disable()
     plans = make_plans(*arguments)
-    pipe.send(run_paced(*_unpacked(pipe.recv(), plans)))
-
-
-def _unpacked(
-    told: tuple[tuple[str, int], float, float], plans: list[Plan]
-) -> tuple[tuple[str, int], list[Plan], float, float]:
-    address, period_s, warm_up_s = told
-    return address, plans, period_s, warm_up_s
+    pipe.send(sum(sum(plan.num_rows) for plan in plans))
+    while True:
+        try:
+            address, period_s, warm_up_s = pipe.recv()
+        except EOFError:
+            return
+        pipe.send(run_paced(address, plans, period_s, warm_up_s))

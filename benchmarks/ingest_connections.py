@@ -53,12 +53,16 @@ def one(num_agents: int, seconds: int, warm_up_s: float, parent: Path, seed: int
         Failed: not every acknowledged row is there, once.
     """
     folder = Path(tempfile.mkdtemp(prefix="bench-connections-", dir=parent))
-    load = PacedLoad(plans, (num_agents, seconds, seed))
     try:
-        with _collector.Collector(folder / "data") as server:
+        with (
+            PacedLoad(plans, (num_agents, seconds, seed)) as load,
+            _collector.Collector(folder / "data") as server,
+        ):
+            load.ready()
             server.put_meta(_collector.RUN_ID, meta_of(_collector.RUN_ID, num_agents))
             cpu = server.cpu_s()
-            done = load.run(server.address, PERIOD_S, warm_up_s)
+            load.start(server.address, PERIOD_S, warm_up_s)
+            done = load.result()
             done.server_cpu_s = server.cpu_s() - cpu
             found = server.num_rows(_collector.RUN_ID)
             if found != done.num_rows and not done.errors:

@@ -1,7 +1,7 @@
 """A live job's page under load: from a row's acknowledgement to its mark on the canvas.
 
-Sixteen clients send the recorded mix as fast as they can to ``cascade serve``; the run's page is open in
-Chromium and follows. Another client sends one committed transition every second or so, of a rank of its
+Sixteen connections bring 100,000 rows a second of the recorded mix, by a timetable that does not wait for
+answers, to ``cascade serve``; the run's page is open in Chromium and follows. Another client sends one committed transition every second or so, of a rank of its
 own and with the newest time of all. It is on screen with the first frame whose story has its epoch.
 """
 
@@ -18,7 +18,8 @@ from typing import Any
 
 from benchmarks import _collector, _harness
 from benchmarks._browser import chromium, page_of, wait_for
-from benchmarks._load import Failed, HttpClient, Load, Sent
+from benchmarks._load import Failed, HttpClient
+from benchmarks._paced import Paced, PacedLoad, Plan
 from benchmarks._rows import Host, Record, meta_of, request_of, sample
 from benchmarks._stats import median, p95
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
@@ -32,7 +33,11 @@ SECONDS = 20.0
 QUICK_SECONDS = 3.0
 WARM_UP_S = 3.0
 EVERY_S = 0.7
-MAX_RATE = 200_000
+RATE = 100_000
+"""Rows a second that are sent."""
+PERIOD_S = NUM_CLIENTS * BATCH_ROWS / RATE
+MIN_SHARE = 0.95
+"""Of that rate that must have been taken, or the figure is of less than it says."""
 RUN_ID = _collector.RUN_ID
 FIRST_EPOCH = 1_000_000
 PATIENCE_S = 30.0
@@ -47,8 +52,17 @@ class Round:
     """One run: seconds from acknowledgement to frame, and the load meanwhile."""
 
     lags_s: list[float] = field(default_factory=list)
-    sent: Sent = field(default_factory=Sent)
-    load_was_on: bool = True
+    load: Paced = field(default_factory=Paced)
+
+    @property
+    def rate(self) -> float:
+        """Rows a second that were taken."""
+        return self.load.num_rows / self.load.seconds if self.load.seconds else 0.0
+
+    @property
+    def is_void(self) -> bool:
+        """Whether it says nothing: too few rows came in, or none was marked."""
+        return not self.lags_s or bool(self.load.errors) or self.rate < MIN_SHARE * RATE
 
 
 class Marked:
@@ -77,7 +91,7 @@ class Marked:
         return row
 
 
-def one(load: Load, browser: Any, seconds: float, parent: Path) -> Round:
+def one(load: PacedLoad, browser: Any, seconds: float, parent: Path) -> Round:
     """One run on a new data folder."""
     folder = Path(tempfile.mkdtemp(prefix="bench-lag-", dir=parent))
     try:
@@ -98,12 +112,12 @@ def one(load: Load, browser: Any, seconds: float, parent: Path) -> Round:
 
 
 def under_load(
-    load: Load, address: tuple[str, int], client: HttpClient, page: Any, seconds: float
+    load: PacedLoad, address: tuple[str, int], client: HttpClient, page: Any, seconds: float
 ) -> Round:
     """Send marked rows while the load is on."""
     marked, found = Marked(), Round()
     begin = time.monotonic()
-    load.start(address, seconds + WARM_UP_S)
+    load.start(address, PERIOD_S, WARM_UP_S)
     page.wait_for_timeout(WARM_UP_S * 1000)
     acked: list[tuple[int, float]] = []
     while time.monotonic() < begin + WARM_UP_S + seconds:
@@ -112,10 +126,9 @@ def under_load(
         acked.append((epoch, time.time()))
         # The page may still be at work on the last one: the next goes out all the same.
         page.wait_for_timeout(EVERY_S * 1000)
-    found.sent = load.result()
-    found.load_was_on = found.sent.end >= begin + WARM_UP_S + seconds - 0.5
     for epoch, at in acked:
         found.lags_s.append(float(wait_for(page, _SEEN, epoch)) - at)
+    found.load = load.result()
     return found
 
 
@@ -140,13 +153,19 @@ def main(argv: list[str]) -> int:
     return _harness.report(judge(measure(args)), args, argv)
 
 
+def plans(num_batches: int) -> list[Plan]:
+    """What each connection sends; their first requests are spread over one period."""
+    queues = _collector.queues(MSGPACK, NUM_CLIENTS, num_batches, BATCH_ROWS)
+    phases = [number * PERIOD_S / NUM_CLIENTS for number in range(NUM_CLIENTS)]
+    return [Plan(q.requests, q.num_rows, phase) for q, phase in zip(queues, phases, strict=True)]
+
+
 def measure(args: argparse.Namespace) -> list[Round]:
     """The rounds."""
     seconds = QUICK_SECONDS if args.quick else args.seconds
-    num_rows = MAX_RATE * (seconds + WARM_UP_S)
-    num_batches = int(num_rows / NUM_CLIENTS / BATCH_ROWS) + 1
-    sizes = (MSGPACK, NUM_CLIENTS, num_batches, BATCH_ROWS)
-    with Load(_collector.queues, sizes, HttpClient) as load, chromium() as browser:
+    # One second more: the load is on until the last marked row is on screen.
+    num_batches = int((seconds + WARM_UP_S + LIMIT_S) / PERIOD_S) + 1
+    with PacedLoad(plans, (num_batches,)) as load, chromium() as browser:
         load.ready()
         rounds = 1 if args.quick else args.repeats
         return [one(load, browser, seconds, args.dir) for _ in range(rounds)]
@@ -155,14 +174,20 @@ def measure(args: argparse.Namespace) -> list[Round]:
 def judge(found: list[Round]) -> _harness.Result:
     """p95 over all marked rows; void without load."""
     lags = [lag for one_round in found for lag in one_round.lags_s]
-    void = not all(one_round.load_was_on and one_round.lags_s for one_round in found)
-    rate = sum(r.sent.num_rows for r in found) / max(sum(r.sent.seconds for r in found), 1e-9)
+    void = any(one_round.is_void for one_round in found)
+    rate = sum(r.load.num_rows for r in found) / max(sum(r.load.seconds for r in found), 1e-9)
     figure = round(p95(lags), 3) if lags else None
     notes = [f"{len(lags)} marked rows, while {rate:.0f} rows a second came in"]
     if lags:
         notes.append(f"median {median(lags):.2f} s, longest {max(lags):.2f} s")
+    late = [ms for one_round in found for ms in one_round.load.latencies_ms]
+    if late:
+        notes.append(f"the load's own requests were answered within p95 {p95(late):.0f} ms")
+    notes += [f"error: {error}" for one_round in found for error in one_round.load.errors[:1]]
     if void:
-        notes.append("void: the load ended before the marked rows did, or none was sent")
+        notes.append(
+            f"void: less than {MIN_SHARE:.0%} of {RATE} rows a second were taken, or none was marked"
+        )
     return _harness.Result(
         name="live_lag",
         figure={"p95": figure},

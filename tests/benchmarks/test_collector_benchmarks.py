@@ -18,7 +18,6 @@ from benchmarks import (
     crash_safety,
     ingest,
     ingest_connections,
-    live_lag,
 )
 from benchmarks import reads_during_ingest as reads
 from benchmarks._asking import Asked, Asker
@@ -356,16 +355,6 @@ def test_a_round_of_reads_without_an_answer_is_in_no_spread():
 def test_questions_are_asked_once_however_short_the_time():
     for _ in range(5):
         assert Asker(lambda sql: 7, [("a", "SELECT 1")]).stop()[0].num_rows == 7
-
-
-def test_live_lag_without_marked_rows_is_void():
-    sent = Sent(num_rows=1000, seconds=1.0)
-    one, nothing = live_lag.Round([0.5], sent), live_lag.Round([], sent)
-    assert live_lag.judge([one]).holds and live_lag.judge([one]).figure["p95"] == 0.5
-    for rounds in ([nothing], [one, nothing], [live_lag.Round([0.5], sent, load_was_on=False)]):
-        result = live_lag.judge(rounds)
-        assert not result.holds and result.notes[-1].startswith("void")
-    assert live_lag.judge([nothing]).figure["p95"] is None
 
 
 # ---- crash safety --------------------------------------------------------------------------------

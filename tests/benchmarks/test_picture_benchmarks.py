@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import first_paint, live_lag, zoom
 from benchmarks._browser import has_browser
-from benchmarks._load import Sent
+from benchmarks._paced import Paced
 from cascade_runtime.vocabulary.events import EVENT_TYPES
 
 ROOT = Path(__file__).parents[2]
@@ -77,12 +77,36 @@ def test_zoom_holds_by_the_slow_steps():
     assert not zoom.judge([steps + [zoom.Step(5.0, 500.0, 1.0)] * 6], []).holds
 
 
-def lag(*lags, load_was_on=True):
-    return live_lag.judge([live_lag.Round(list(lags), Sent(num_rows=9, seconds=1.0), load_was_on)])
+def one_round(*lags, rate=live_lag.RATE, errors=()):
+    load = Paced(num_rows=int(rate), seconds=1.0, errors=list(errors))
+    return live_lag.Round(list(lags), load)
 
 
-def test_live_lag_holds_by_p95_and_under_load_only():
-    assert lag(0.5, 0.9).holds
-    assert not lag(0.5, 1.1).holds
-    assert not lag(0.5, load_was_on=False).holds
-    assert not lag().holds
+@pytest.mark.parametrize(
+    ("round_", "holds"),
+    [
+        (one_round(0.5, 0.9), True),
+        (one_round(0.5, 1.1), False),
+        (one_round(0.5, rate=0.9 * live_lag.RATE), False),
+        (one_round(0.5, errors=["429"]), False),
+        (one_round(), False),
+    ],
+)
+def test_live_lag_holds_by_p95_and_under_its_whole_load_only(round_, holds):
+    good = one_round(0.5)
+    assert live_lag.judge([good]).holds
+    assert live_lag.judge([good, round_]).holds == holds
+
+
+def test_live_lag_without_a_marked_row_has_no_figure():
+    result = live_lag.judge([one_round()])
+    assert result.figure["p95"] is None and result.notes[-1].startswith("void")
+
+
+def test_live_lag_offers_its_rate():
+    plans = live_lag.plans(3)
+    assert len(plans) == live_lag.NUM_CLIENTS
+    assert {rows for plan in plans for rows in plan.num_rows} == {live_lag.BATCH_ROWS}
+    phases = [plan.phase_s for plan in plans]
+    assert phases == sorted(phases) and phases[-1] < live_lag.PERIOD_S
+    assert live_lag.NUM_CLIENTS * live_lag.BATCH_ROWS / live_lag.PERIOD_S == live_lag.RATE
