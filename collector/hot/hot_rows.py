@@ -204,10 +204,11 @@ class HotRows:
                 is_open = list(self._rows.open.values())
                 orphans = list(self._rows.orphans.values())
             fresh = {name: events_to_table(name, rows) for name, rows in pending.items()}
+            sizes = {name: rows.nbytes for name, rows in fresh.items()}
             with self._lock:
                 for name, rows in fresh.items():
                     tables[name].chunks.append(rows)
-                    tables[name].num_bytes += rows.nbytes
+                    tables[name].num_bytes += sizes[name]
                     tables[name].pending = []
                 if not any(table.pending for table in tables.values()):
                     self._pending_bytes = 0
@@ -249,17 +250,20 @@ class HotRows:
         return commit
 
     def sealed(self, name: str, num_chunks: int, file: str) -> None:
-        """The first chunks of a table are in a segment now."""
+        """The first chunks of a table are in a segment now; the caller holds the run's ``publishing``."""
+        with self._lock:
+            gone = self._rows.by_name[name].chunks[:num_chunks]
+        # Arrow counts them column by column, which is long for who waits for the lock.
+        sizes = [rows.nbytes for rows in gone]
         with self._converting, self._lock:  # no snapshot sees them in both places
             table = self._rows.by_name[name]
-            gone = table.chunks[:num_chunks]
             table.chunks = table.chunks[num_chunks:]
             num_gone = sum(rows.num_rows for rows in gone)
             table.num_rows -= num_gone
-            table.num_bytes -= sum(rows.nbytes for rows in gone)
+            table.num_bytes -= sum(sizes)
             self._num_sealed[name] = self._num_sealed.get(name, 0) + num_gone
             self._kept = None  # or those rows would stay in memory
-            self._left.sealed(name, gone)
+            self._left.sealed(name, gone, sizes)
             self._segments.setdefault(name, []).append(file)
 
     def compact(self, name: str, num_chunks: int) -> None:
@@ -277,11 +281,12 @@ class HotRows:
             num_rows += chunks[start].num_rows
         if num_chunks - start > 1:
             one = pa.concat_tables(chunks[start:]).combine_chunks()
+            grown = one.nbytes - sum(rows.nbytes for rows in chunks[start:])
             with self._lock:
                 table = self._rows.by_name[name]
                 table.chunks[start:num_chunks] = [one]
                 self._kept = None  # or the rows would be in memory twice
-                table.num_bytes += one.nbytes - sum(rows.nbytes for rows in chunks[start:])
+                table.num_bytes += grown
 
     def replace_segments(self, name: str, files: list[str]) -> None:
         """The rows of a table's segments are in these files now."""

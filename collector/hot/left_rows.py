@@ -20,6 +20,7 @@ class _Left(NamedTuple):
 
     at_s: float
     rows: pa.Table
+    num_bytes: int
 
 
 class LeftRows:
@@ -28,33 +29,37 @@ class LeftRows:
     def __init__(self) -> None:
         self._left: dict[str, list[_Left]] = {}
         self._followed_s = float("-inf")
-
-    @property
-    def num_bytes(self) -> int:
+        # The doorway asks for it many times a second, and Arrow counts the bytes of every column anew.
+        self.num_bytes = 0
         """Of all of it."""
-        return sum(one.rows.nbytes for left in self._left.values() for one in left)
 
     def followed(self) -> None:
         """Somebody reads the rows, and will come again."""
         self._followed_s = time.monotonic()
 
-    def sealed(self, name: str, chunks: Sequence[pa.Table]) -> None:
-        """These chunks of a table are in a segment now."""
+    def sealed(self, name: str, chunks: Sequence[pa.Table], sizes: Sequence[int]) -> None:
+        """These chunks of a table are in a segment now; ``sizes``: bytes of each."""
         now = time.monotonic()
         if now - self._followed_s < FOLLOWED_S:
-            self._left.setdefault(name, []).extend(_Left(now, rows) for rows in chunks)
+            more = [_Left(now, *pair) for pair in zip(chunks, sizes, strict=True)]
+            self._replace(name, self._left.get(name, []) + more)
         else:
-            self._left.pop(name, None)
+            self._replace(name, [])
 
     def forget(self) -> None:
         """Those that have been here for long."""
         oldest = time.monotonic() - LEFT_S
         for name, left in list(self._left.items()):
-            self._left[name] = [one for one in left if one.at_s >= oldest]
-            if not self._left[name]:
-                del self._left[name]
+            if left[0].at_s < oldest:  # oldest first
+                self._replace(name, [one for one in left if one.at_s >= oldest])
 
     def tables(self) -> dict[str, list[pa.Table]]:
         """What is here, oldest first."""
         self.forget()
         return {name: [one.rows for one in left] for name, left in self._left.items()}
+
+    def _replace(self, name: str, left: list[_Left]) -> None:
+        self.num_bytes += sum(one.num_bytes for one in left)
+        self.num_bytes -= sum(one.num_bytes for one in self._left.pop(name, []))
+        if left:
+            self._left[name] = left

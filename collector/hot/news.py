@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
+from functools import cached_property
+from itertools import accumulate
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -11,36 +14,58 @@ from collector.hot.run import Run
 from collector.hot.snapshot import Snapshot
 
 
-class HotNews(NamedTuple):
-    """See collector.storage.News: what is in memory, as it was after one commit."""
+class _Parts(NamedTuple):
+    """A table's rows in memory, oldest first.
 
-    snapshot: Snapshot
-    run: Run
+    Attributes:
+        rows: of each part.
+        begins: the place of each part's first row, and of the row that will come next.
+    """
 
-    @property
+    rows: list[pa.Table]
+    begins: list[int]
+
+
+class HotNews:
+    """See collector.storage.News: what is in memory, as it was after one commit.
+
+    Several parts of a picture ask for the same places: they are counted once.
+    """
+
+    def __init__(self, snapshot: Snapshot, run: Run) -> None:
+        self._snapshot = snapshot
+        self._run = run
+        self._parts: dict[str, _Parts] = {}
+
+    @cached_property
     def place(self) -> dict[str, int]:
         """See News."""
-        sealed, tables = self.snapshot.num_sealed, self.snapshot.tables
-        names = sealed.keys() | tables.keys()
-        return {
-            name: sealed.get(name, 0) + sum(rows.num_rows for rows in tables.get(name, ()))
-            for name in names
-        }
+        names = self._snapshot.num_sealed.keys() | self._snapshot.tables.keys()
+        return {name: self._parts_of(name).begins[-1] for name in names}
 
     def after(self, place: Mapping[str, int], table: str) -> list[pa.Table] | None:
         """See News."""
-        left = self.snapshot.left.get(table, [])
-        num_left = sum(rows.num_rows for rows in left)
-        skip = place.get(table, 0) - self.snapshot.num_sealed.get(table, 0) + num_left
-        if skip < 0:
+        at = place.get(table, 0)
+        rows, begins = self._parts_of(table)
+        if at < begins[0]:
             return None
-        found = []
-        for rows in (*left, *self.snapshot.tables.get(table, ())):
-            if skip < rows.num_rows:
-                found.append(rows.slice(skip))
-            skip = max(0, skip - rows.num_rows)
+        first = bisect_right(begins, at) - 1
+        found = rows[first:]
+        if found and at > begins[first]:
+            found[0] = found[0].slice(at - begins[first])
         return found
 
     def open(self) -> pa.Table:
         """See News."""
-        return self.run.rows.open_rows.table(self.snapshot.open)
+        return self._run.rows.open_rows.table(self._snapshot.open)
+
+    def _parts_of(self, table: str) -> _Parts:
+        known = self._parts.get(table)
+        if known is None:
+            left = self._snapshot.left.get(table, [])
+            num_sealed = self._snapshot.num_sealed.get(table, 0)
+            first = num_sealed - sum(rows.num_rows for rows in left)
+            rows = [*left, *self._snapshot.tables.get(table, ())]
+            begins = list(accumulate((one.num_rows for one in rows), initial=first))
+            known = self._parts[table] = _Parts(rows, begins)
+        return known

@@ -83,6 +83,7 @@ Cascade.mount = (() => {
       const { story } = view;
       const empty = story !== null && story.run.state === "waiting";
       for (const part of [side, main, below]) part.hidden = empty;
+      root.classList.toggle("cr-is-waiting", empty);
       violation.hidden = empty || !hasViolations();
       root.classList.toggle("cr-has-violations", !violation.hidden);
     };

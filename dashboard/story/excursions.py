@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
+from dashboard.story.apart import apart_words
 from dashboard.story.causes import cause_words
 from dashboard.story.facts import Facts
 from dashboard.story.fault_words import death_words
@@ -100,7 +101,7 @@ class Excursion:
         whom = "the others" if lost else "the ranks"
         cause = lost_words(self.died, self.stopped, self.how) or self.cause
         said = f"{cause} {self.when}{known}: {whom} went from {route}"
-        parts = [said, *self._debt_words()]
+        parts = [said, *apart_words(self.walks, self.end_ns), *self._debt_words()]
         if self.held:
             parts.append("waited until nobody had come or gone for a while (NODE_CHURN_HIGH)")
         if self.is_back:

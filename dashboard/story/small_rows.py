@@ -16,8 +16,9 @@ import pyarrow as pa
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from collector.storage._interface import News
 from dashboard.story import small_parts as parts
+from dashboard.story.firsts import Row
 from dashboard.story.points import POINT_TABLES, POINTS, Points, TooLate
-from dashboard.story.small_parts import MAX_DEBTS, MAX_FAULTS, MAX_GAPS, MAX_IN_FLIGHT, Row
+from dashboard.story.small_parts import MAX_DEBTS, MAX_FAULTS, MAX_GAPS, MAX_IN_FLIGHT
 from dashboard.story.source import RunSource
 
 _NUMBER = ", ".join(parts.NUMBER)

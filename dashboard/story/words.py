@@ -18,6 +18,8 @@ def plain(text: str | None, most: int = NAME_CHARS) -> str:
     """A text from a trace on one line: what is not seen becomes U+FFFD, what is too long is cut."""
     if text is None:
         return ""
+    if len(text) <= most and text.isprintable():  # most are, and nothing printable is unseen
+        return text
     head = text[: most + 1]
     shown = "".join("\ufffd" if unicodedata.category(c) in _UNSEEN else c for c in head)
     return shown if len(text) <= most else shown[: most - 1] + "…"
