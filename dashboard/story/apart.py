@@ -25,7 +25,8 @@ def apart_words(walks: Sequence[Walk], end_ns: int) -> list[str]:
     alone: dict[int, bool] = {}
     ends = [walk.at_ns for walk in walks[1:]] + [end_ns]
     for walk, end in zip(walks, ends, strict=True):
-        for cohort in _smaller(walk.cohorts):
+        members = set(walk.members)  # a newcomer on its way is a cohort on record, and steps not yet
+        for cohort in _smaller([one for one in walk.cohorts if members.issuperset(one)]):
             for rank in cohort:
                 for_ns[rank] += max(0, end - walk.at_ns)
                 alone[rank] = alone.get(rank, True) and len(cohort) == 1

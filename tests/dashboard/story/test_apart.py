@@ -42,6 +42,12 @@ def test_the_smaller_cohorts_are_told_with_their_time(cohorts, words):
     assert apart_words(told, len(told) * S) == words
 
 
+def test_a_newcomer_that_is_no_member_yet_does_not_step():
+    (walk,) = walks([[0, 1, 2], [3]])
+    walk.members = [0, 1, 2]
+    assert apart_words([walk], S) == []
+
+
 def test_no_more_than_the_longest_are_told():
     told = walks(*([[[0, 1], *[[rank] for rank in range(2, 8 - number)]] for number in range(6)]))
     words = apart_words(told, 6 * S)
