@@ -19,6 +19,7 @@ import torch.distributed as dist
 
 from cascade_runtime.agent.control_log import comm_id_of
 from cascade_runtime.agent.protocol import Commit, Get, Halt, Message, Proposed, Put, Value
+from cascade_runtime.rank.aside import let_go_aside
 from cascade_runtime.rank.link import AgentLink
 from cascade_runtime.vocabulary.identity import Actor
 
@@ -77,12 +78,15 @@ class Group:
     def abandon(self) -> None:
         """Let go of the communicator without ever waiting for it.
 
-        With nothing pending its destructor returns at once. Else it would block for the time-out of
-        the pending operation, so the group is kept for the life of the process, and its threads,
-        which may go on polling dead sockets, get only what processor time nobody else wants.
+        With nothing pending its destructor takes tens of milliseconds, in a thread of its own. Else it
+        would block for the time-out of the pending operation, so the group is kept for the life of the
+        process, and its threads, which may go on polling dead sockets, get only what processor time
+        nobody else wants.
         """
         if self.num_pending == 0:
+            held: list[object] = [self.pg, self._keep]
             self.pg = self._keep = None
+            let_go_aside(held)
             return
         bury(self)
         for thread in self._threads:
