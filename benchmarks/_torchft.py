@@ -18,6 +18,9 @@ from typing import NamedTuple
 JOB = Path(__file__).with_name("_torchft_job.py")
 POLL_S = 0.0005
 PATIENCE_S = 90.0
+SETTLED = 20
+"""Steps that replica 0 has committed with everybody before one is killed: some join late."""
+
 JOIN_MS, TICK_MS = 100, 100
 """The lighthouse's join time-out at torchft's own example; its tick at the default."""
 
@@ -40,7 +43,7 @@ def run(
     """When the victim was killed (CLOCK_MONOTONIC ns; 0: nobody was), and each replica's steps.
 
     Raises:
-        Failed: it never trained, or hung.
+        Failed: it never trained, or hung, or ended before the kill.
     """
     folder = Path(tempfile.mkdtemp(prefix="torchft-"))
     processes: list[subprocess.Popen[bytes]] = []
@@ -59,7 +62,7 @@ def run(
                 processes.append(subprocess.Popen(command, env=env, stdout=output, stderr=output))
             at_ns = _watch(folder, processes[1:], victim, after)
         logs = {i: _lines(folder / f"log-{i}") for i in range(replicas)}
-        if not logs[0]:
+        if not logs[0] or (victim is not None and not at_ns):
             raise Failed((folder / "output").read_text(errors="replace")[-2000:])
         return at_ns, logs
     finally:
@@ -80,7 +83,13 @@ def _watch(
         if time.monotonic() > end:
             raise Failed("torchft hung: " + (folder / "output").read_text(errors="replace")[-2000:])
         lines = _lines(folder / "log-0") if victim is not None and not at_ns else []
-        if lines and lines[-1].committed >= after and lines[-1].members == len(processes):
+        whole = [line.members == len(processes) for line in lines]
+        if (
+            lines
+            and lines[-1].committed >= after
+            and len(whole) > SETTLED
+            and all(whole[-SETTLED:])
+        ):
             assert victim is not None
             at_ns = time.monotonic_ns()
             processes[victim].send_signal(signal.SIGKILL)
@@ -111,6 +120,8 @@ def stall_ms(at_ns: int, logs: dict[int, list[Line]], victim: int) -> float:
             continue
         before = [line for line in lines if line.at_ns < at_ns]
         steps = sorted(b.at_ns - a.at_ns for a, b in itertools.pairwise(before[5:]))
+        if not steps:
+            raise Failed(f"replica {index} had hardly begun when the victim was killed")
         committed = before[-1].committed
         first = next(
             (
