@@ -19,7 +19,7 @@ import torch.distributed as dist
 
 from cascade_runtime.agent.control_log import comm_id_of
 from cascade_runtime.agent.protocol import Commit, Get, Halt, Message, Proposed, Put, Value
-from cascade_runtime.rank.aside import let_go_aside
+from cascade_runtime.rank.letting_go import let_go_aside
 from cascade_runtime.rank.link import AgentLink
 from cascade_runtime.vocabulary.identity import Actor
 

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from cascade_runtime.rank import aside
+from cascade_runtime.rank import letting_go
 from cascade_runtime.rank.groups import Group
 from cascade_runtime.vocabulary.identity import Actor
 
@@ -26,7 +26,7 @@ def test_a_group_with_nothing_pending_is_taken_down_beside_the_training_thread()
     told: list[int] = []
     group = Group(Fragile(told), [Actor(0)], 0, Fragile(told))
     group.abandon()
-    aside.wait_for_those_going()
+    letting_go.wait_for_those_going()
     assert len(told) == 2 and threading.get_ident() not in told
 
 
@@ -49,5 +49,5 @@ def test_a_group_with_an_operation_under_way_is_never_taken_down() -> None:
     group.abandon()
     del group
     gc.collect()
-    aside.wait_for_those_going()
+    letting_go.wait_for_those_going()
     assert told == []
