@@ -6,7 +6,7 @@ import atexit
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cascade_runtime.vocabulary.errors import BadUsage, NotSupported
 from cascade_runtime.vocabulary.identity import Actor
@@ -23,6 +23,8 @@ class _State:
     """What this process has attached, if anything."""
 
     session: Session | None = None
+    finishers: ClassVar[list[Callable[[], None]]] = []
+    """Of what this process shares without training."""
 
 
 _state = _State()
@@ -56,6 +58,12 @@ def attach(
             where="attach",
             hint="attach one model and optimizer a job",
         )
+    if _state.finishers:
+        raise BadUsage(
+            "this process has opened a State, and such processes do not train in this release",
+            where="attach",
+            hint="put planners and workers into a job of their own",
+        )
     if mode not in (None, "enforce", "observe"):
         raise BadUsage(f"mode {mode!r} is neither enforce nor observe", where="attach")
     if base_hook is not None:
@@ -83,6 +91,14 @@ def finish() -> None:
     """Leave the job cleanly: drain, settle, say LEAVE, close the trace. Also called at exit."""
     if _state.session is not None:
         _state.session.finish()
+    for finisher in _state.finishers:
+        finisher()
+
+
+def also_finish(finisher: Callable[[], None]) -> None:
+    """Have it called by ``finish``, at the latest when the process exits."""
+    _state.finishers.append(finisher)
+    atexit.register(finish)
 
 
 def start_step() -> int:
