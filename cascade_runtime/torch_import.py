@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable, Sequence
-from importlib.abc import MetaPathFinder
+from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
@@ -19,7 +19,7 @@ def when_torch_is_imported(call: Callable[[], None]) -> None:
 
 
 class _Watch(MetaPathFinder):
-    """Leaves the finding to the others, once, and has the module's loader call on."""
+    """Leaves the finding to the others, once."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         self._call = call
@@ -33,11 +33,23 @@ class _Watch(MetaPathFinder):
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(fullname)
         if spec is not None and spec.loader is not None:
-            load = spec.loader.exec_module
-
-            def load_and_call(module: ModuleType) -> None:
-                load(module)
-                self._call()
-
-            spec.loader.exec_module = load_and_call  # type: ignore[method-assign]
+            spec.loader = _Then(spec.loader, self._call)
         return spec
+
+
+class _Then(Loader):
+    """Loads as the module's own loader does, which the module sees from its first line on."""
+
+    def __init__(self, loader: Loader, call: Callable[[], None]) -> None:
+        self._loader = loader
+        self._call = call
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__loader__ = self._loader
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        self._loader.exec_module(module)
+        self._call()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from cascade_runtime import job
+from cascade_runtime.state.opening import open_session
 from cascade_runtime.state.replica import Update
 from cascade_runtime.state.session import StateSession
 from cascade_runtime.state.values import check_key, check_name, decode, encode
@@ -158,6 +159,6 @@ def _opened() -> StateSession:
                     where="State",
                     hint="put planners and workers into a job of their own",
                 )
-            _Process.session = StateSession.open()
+            _Process.session = open_session()
             job.also_finish(_Process.session.finish)
         return _Process.session

@@ -10,11 +10,9 @@ from __future__ import annotations
 import os
 import threading
 import time
-from pathlib import Path
-from typing import Any
+from typing import NoReturn
 
-from cascade_runtime.agent.config import JobConfig, read_config
-from cascade_runtime.agent.control_log import ControlLog, control_comm_id
+from cascade_runtime.agent.config import JobConfig
 from cascade_runtime.agent.protocol import (
     Message,
     NotWanted,
@@ -31,9 +29,9 @@ from cascade_runtime.state.replica import Replica, Stand, Update
 from cascade_runtime.state.rows import StateRows
 from cascade_runtime.state.values import MOST_BYTES, MOST_KEYS
 from cascade_runtime.state.walking import PlainMember
+from cascade_runtime.state.why_not import why_not
 from cascade_runtime.vocabulary.errors import BadUsage
-from cascade_runtime.vocabulary.events import Actors, Groups
-from cascade_runtime.vocabulary.identity import Actor, Clock
+from cascade_runtime.vocabulary.identity import Clock, Dot
 
 ATTACH_PATIENCE_S = 600.0
 """How long the first State waits for the other ranks to open theirs; importing may take minutes."""
@@ -66,30 +64,14 @@ class StateSession:
         self._num_stands = 0
         self._member: PlainMember | None = None
 
-    @classmethod
-    def open(cls) -> StateSession:
-        """Connect, wait for the job's first view, begin to serve.
+    def begin(self) -> None:
+        """Wait for the job's first view, and serve from then on.
 
         Raises:
-            BadUsage: not under ``cascade run``, or the other ranks do not come.
+            BadUsage: the other ranks do not come.
         """
-        run_dir = os.environ.get("CASCADE_RUN_DIR")
-        if run_dir is None:
-            raise BadUsage(
-                "this process was not started by cascade run, so it has no host agent",
-                where="State",
-                hint="start the job with: cascade run -n N script.py",
-            )
-        config = read_config(Path(run_dir) / "job.json")
-        actor = Actor(int(os.environ["RANK"]), int(os.environ.get("CASCADE_INCARNATION", "0")))
-        agent = int(os.environ["CASCADE_AGENT"])
-        recorder = Recorder(Path(config.trace_dir) / "spool", config.run_id, actor)
-        _first_rows(recorder, config, agent)
-        link = AgentLink(config.socket_path(agent), actor, ControlLog(recorder))
-        session = cls(config, recorder, link, ProgressWord(config.progress_path(actor)))
-        session._join()
-        threading.Thread(target=session._serve, name="cascade-state", daemon=True).start()
-        return session
+        self._join()
+        threading.Thread(target=self._serve, name="cascade-state", daemon=True).start()
 
     # ---- for the States --------------------------------------------------------------------------
 
@@ -156,22 +138,9 @@ class StateSession:
     def why_not(self, state: str, key: str) -> str:
         """What a wait waits for, as far as it is known here."""
         with self._lock:
-            version = self._version(state, key)
-            has = f"version {version} is here" if version else "nobody's put has arrived"
-            if self._link.agent is None:
-                return f"{has}; the host agent is away"
-            held = [(u, m) for u, m in self._replica.waiting() if (u.state, u.key) == (state, key)]
-            if held:
-                update, missing = held[-1]
-                names = ", ".join(f"{d.actor}:{d.counter}" for d in missing)
-                return (
-                    f"{has}; version {update.version} has arrived and is held back until "
-                    f"update {names}, its cause, is here"
-                )
             members = self._member.view.members if self._member is not None else []
-            away = [r for r in range(self._config.num_ranks) if r not in {m.rank for m in members}]
-            gone = f"; rank {', '.join(map(str, away))} has left or was lost" if away else ""
-            return has + gone
+            away = sorted({*range(self._config.num_ranks)} - {m.rank for m in members})
+            return why_not(self._replica, state, key, away, has_agent=self._link.agent is not None)
 
     # ---- its end ---------------------------------------------------------------------------------
 
@@ -261,7 +230,7 @@ class StateSession:
             if applied:
                 self._changed.notify_all()
 
-    def _answer(self, clock: list[Any]) -> None:
+    def _answer(self, clock: list[Dot]) -> None:
         lacking = self._replica.since(clock)
         if lacking is not None:
             for update in lacking:
@@ -304,31 +273,13 @@ class StateSession:
         if self._progress.fenced:
             self._leave_behind(f"was stopped for {self._progress.stopped_s:.1f} s")
 
-    def _leave_behind(self, why: str) -> None:
+    def _leave_behind(self, why: str) -> NoReturn:
         exit_note = self._config.exit_path(self.actor)
         leave_behind(f"rank {self.actor} {why}", exit_note, self._recorder.close)
 
-    def _end_unwanted(self, told: NotWanted) -> None:
+    def _end_unwanted(self, told: NotWanted) -> NoReturn:
         exit_note = self._config.exit_path(self.actor)
         end_newcomer(f"rank {self.actor} {told.why}", told.code, exit_note, self._recorder.close)
 
 
 _REUSE = "put under keys that are used again; a State is for plans and the like, not for data"
-
-
-def _first_rows(recorder: Recorder, config: JobConfig, agent: int) -> None:
-    recorder.row(
-        Actors,
-        name=f"rank {recorder.actor.rank}",
-        kind="rank",
-        host=config.host_name(agent),
-        pid=os.getpid(),
-    )
-    everybody = range(config.num_ranks + config.num_hosts)
-    recorder.row(
-        Groups,
-        comm_id=control_comm_id(config.run_id),
-        members=[Actor(r) for r in everybody],
-        ordinal=0,
-        label="control",
-    )

@@ -120,7 +120,7 @@ def test_outside_a_job_it_says_how_to_start_one(monkeypatch: pytest.MonkeyPatch)
 def test_a_process_with_a_state_does_not_train(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(public._state, "finishers", [lambda: None])
     with pytest.raises(BadUsage, match="opened a State"):
-        public.attach(None, None)  # type: ignore[arg-type]
+        public.attach(None, None)
 
 
 WATCHED = """
