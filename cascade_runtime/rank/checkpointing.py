@@ -43,7 +43,7 @@ class Checkpointing:
             rank=member.actor.rank,
             checkpoint_id=checkpoint_id,
             lineage=self._lineage,
-            identity=objects.identity,
+            identity=objects.identity(),
             frontier=member.frontier.dots(),
             last_dots=list(member.last_dots),
             version=member.version,
@@ -99,7 +99,7 @@ class Checkpointing:
     def _go_on_from(self, record: Record) -> bool:
         """Count on from a checkpoint of another run, before the first step; False where it cannot be."""
         member = self._member
-        if member.decided or member.frontier.dots() or record.identity != self._objects.identity:
+        if member.decided or member.frontier.dots() or record.identity != self._objects.identity():
             return False
         dots = record.last_dots
         if len(dots) != len(self._objects.names):
