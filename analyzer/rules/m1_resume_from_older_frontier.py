@@ -84,7 +84,7 @@ def _judge_content(history: History, outcome: Outcome) -> None:
             finding = Finding(
                 row=wrong.load,
                 sentence=f"{first.sentence[:-1]}, and {finding.sentence}",
-                witness=tuple(dict.fromkeys((*first.witness, *finding.witness))),
+                witness=tuple(dict.fromkeys((*first.witness[:-1], *finding.witness))),
             )
         outcome.findings.append(finding)
     outcome.findings.sort(key=lambda finding: finding.row)

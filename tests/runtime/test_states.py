@@ -81,7 +81,7 @@ class TestStates:
         found = {(v.rank, v.seq): v for v in job.report.violations if v.code == "T1"}
         assert set(found) == wrong
         first = found[(2, acts[2][1])]
-        assert "read plan/route at update 0:1" in first.sentence
+        assert "rank 2 acted on plan/route at update 0:1" in first.sentence
         assert "the newer update 0:3 (version 2) happened before" in first.sentence
         assert first.group_id == "state/plan"
 

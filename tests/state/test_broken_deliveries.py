@@ -87,7 +87,10 @@ def test_withheld_while_its_effect_is_let_through(tmp_path):
     assert found(report) == {("C1", 2, early), ("T1", 2, stale), ("C2", 2, looked)}
     assert not {fine, right} & {v.seq for v in report.violations}
     (act,) = [v for v in report.violations if v.code == "T1"]
-    assert "0:1" in act.sentence and "0:2 (version 2) happened before" in act.sentence
+    assert (
+        "rank 2 acted on plan/a at update 0:1" in act.sentence
+        and "0:2 (version 2) happened before" in act.sentence
+    )
 
 
 def test_a_plan_kept_in_hand_after_a_newer_one_was_read(tmp_path):
