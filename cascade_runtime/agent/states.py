@@ -39,7 +39,10 @@ class States:
         """A rank of this host."""
         match body:
             case StateAsk(clock=clock):
-                self._open.add(actor)
+                if actor not in self._open:
+                    self._open.add(actor)
+                    for index in self._host.post.peers:
+                        self.greet(index)
                 self._answer(actor, clock)
                 self._tell(actor, StateAsk(self._replica.clock()))
             case StateUpdate():
@@ -47,6 +50,8 @@ class States:
                     peer.send(pack_frame(body))
                 self._receive(actor, body)
             case StateStand():
+                for index in self._host.post.peers:
+                    self._tell(index, body)
                 self._take(body.stand)
 
     def on_agent(self, index: int, body: StateMessage) -> None:
@@ -60,8 +65,9 @@ class States:
                 self._take(body.stand)
 
     def greet(self, index: int) -> None:
-        """A peer can be reached (again): it may have what was put meanwhile."""
-        self._tell(index, StateAsk(self._replica.clock()))
+        """A peer can be reached (again): it may have what was put meanwhile, if it is for a rank here."""
+        if self._open:
+            self._tell(index, StateAsk(self._replica.clock()))
 
     def _receive(self, sender: Actor | int, body: StateUpdate) -> None:
         for update in self._replica.receive(body.update):

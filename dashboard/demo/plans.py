@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from typing import Any
 
 import cascade_runtime as cascade
 
@@ -31,9 +32,7 @@ def main() -> None:
         do_work(plan, work, arguments, rank)
 
 
-def do_plan(
-    plan: cascade.State, work: cascade.State, arguments: argparse.Namespace, world: int
-) -> None:
+def do_plan(plan: Any, work: Any, arguments: argparse.Namespace, world: int) -> None:
     """Give each worker other shards in each round; wait for all but the one that is slow just then."""
     for number in range(1, arguments.steps + 1):
         shards = {str(w): (number + w) % (world - 1) for w in range(1, world)}
@@ -44,9 +43,7 @@ def do_plan(
             work.get(f"done/{worker}", at_least=number - slow, timeout=30)
 
 
-def do_work(
-    plan: cascade.State, work: cascade.State, arguments: argparse.Namespace, rank: int
-) -> None:
+def do_work(plan: Any, work: Any, arguments: argparse.Namespace, rank: int) -> None:
     """Read the plan, prepare, act on it."""
     acted = []
     for number in range(1, arguments.steps + 1):
