@@ -45,6 +45,9 @@ class World:
         process.applied.append(update.dot)
         process.offered.add(update.dot)
         assert self.told_past(update) == before
+        own = Dot(process.actor.rank, 0, update.counter - 1) if update.counter > 1 else None
+        known = self.past[own] if own is not None else frozenset()
+        assert not known.intersection(update.deps), "known before its author's last one"
         self.on_the_way += [(o, update) for o in range(len(self.processes)) if o != who]
 
     def told_past(self, update: Update) -> frozenset[Dot]:
