@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.distributed import checkpoint as torch_dcp
+from torch.distributed.checkpoint import state_dict_loader, state_dict_saver
+from torch.distributed.checkpoint.filesystem import FileSystemReader
 
 from cascade_runtime import job
 from cascade_runtime.checkpoints.records import Record, read_records
@@ -41,7 +42,7 @@ def save(
     """
     rank = _rank()
     entries = {**state_dict, **{f"cascade/rng/{rank}/{k}": v for k, v in _generators().items()}}
-    result = torch_dcp.save(entries, checkpoint_id=checkpoint_id, **arguments)
+    result = state_dict_saver.save(entries, checkpoint_id=checkpoint_id, **arguments)
     folder = Path(checkpoint_id)
     job.checkpoint_saved(
         folder.name, folder=folder, data_position=data_position, data_shard=data_shard
@@ -64,11 +65,11 @@ def load(
         **arguments: further ones of torch's load.
     """
     rank = _rank()
-    known = torch_dcp.FileSystemReader(checkpoint_id).read_metadata().state_dict_metadata
+    known = FileSystemReader(checkpoint_id).read_metadata().state_dict_metadata
     wanted = {f"cascade/rng/{rank}/{k}": torch.empty_like(v) for k, v in _generators().items()}
     own = {key: value for key, value in wanted.items() if key in known}
     entries = {**state_dict, **own}
-    torch_dcp.load(entries, checkpoint_id=checkpoint_id, **arguments)
+    state_dict_loader.load(entries, checkpoint_id=checkpoint_id, **arguments)
     for key in state_dict:  # entries that are no tensors are put in place of the old ones
         state_dict[key] = entries[key]
     for key, state in own.items():
@@ -79,8 +80,9 @@ def load(
 def _generators() -> dict[str, torch.Tensor]:
     """States of torch's generators in this process: of the CPU, and of its GPU where it is in use."""
     found = {"cpu": torch.get_rng_state()}
-    if torch.cuda.is_initialized():
-        found["cuda"] = torch.cuda.get_rng_state()
+    cuda: Any = torch.cuda  # half of it has no annotations
+    if cuda.is_initialized():
+        found["cuda"] = cuda.get_rng_state()
     return found
 
 

@@ -60,6 +60,7 @@ def read_load(
 def rng_digest() -> str:
     """Of torch's generators: that of the CPU, and that of this process's GPU where it is in use."""
     digest = xxhash.xxh3_128(torch.get_rng_state().numpy().tobytes())
-    if torch.cuda.is_initialized():
-        digest.update(torch.cuda.get_rng_state().numpy().tobytes())
+    cuda: Any = torch.cuda  # half of it has no annotations
+    if cuda.is_initialized():
+        digest.update(cuda.get_rng_state().numpy().tobytes())
     return digest.hexdigest()

@@ -12,6 +12,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -41,6 +42,7 @@ def main() -> None:
     net = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Dropout(0.1), nn.Linear(128, 10))
     model = DistributedDataParallel(net)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    loss_of = nn.CrossEntropyLoss()
     torch.manual_seed(1000 + rank)
     position = 0
     if arguments.resume:
@@ -48,7 +50,7 @@ def main() -> None:
     for step in range(1, arguments.steps + 1):
         inputs, labels = batch_of(7, rank, position)
         optimizer.zero_grad()
-        nn.functional.cross_entropy(model(inputs), labels).backward()
+        loss_of(model(inputs), labels).backward()
         optimizer.step()
         position += BATCH * world
         if arguments.save and step % EVERY == 0:
@@ -67,7 +69,7 @@ def main() -> None:
 
 def resume(checkpoint: Path, net: nn.Module, shard: str) -> None:
     """From a checkpoint, with what was saved under "rng", at the beginning of the data."""
-    state = {"model": net.state_dict(), "rng": torch.get_rng_state()}
+    state: dict[str, Any] = {"model": net.state_dict(), "rng": torch.get_rng_state()}
     dcp.load(state, checkpoint_id=checkpoint)
     torch.set_rng_state(state["rng"])
     cascade.checkpoint_loaded(folder=checkpoint, data_position=0, data_shard=shard)
