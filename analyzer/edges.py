@@ -139,13 +139,14 @@ def _checkpoints(rows: Rows) -> tuple[Ints, Ints]:
     """Every saved row of a checkpoint leads to every load of it.
 
     A save by an actor that had loaded the same id before is another checkpoint under a used name,
-    and leads nowhere.
+    and leads nowhere. Nor does a row that tells again what another run had saved: each loader tells it
+    for itself.
     """
     table = rows["checkpoints"]
     saved: dict[str, list[int]] = {}
     loads: dict[str, list[int]] = {}
     for at, row in zip(table.rows.tolist(), table.dicts(), strict=True):
-        if row["checkpoint_id"] is None:
+        if row["checkpoint_id"] is None or row["source_run"] is not None:
             continue
         side = saved if row["action"] == "saved" else loads
         side.setdefault(row["checkpoint_id"], []).append(at)

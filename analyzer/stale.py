@@ -92,9 +92,11 @@ def stale_reads(history: History, reads: Ints) -> list[Told]:
     """One entry for each of these reads (indices) that is older than a write before it."""
     dots, rows = history.dots, history.rows
     stale = look(history, reads)
+    acts = dots.reads.mask("use", "act")
     found = []
     for i in np.flatnonzero(stale.newer >= 0).tolist():
         row, newer = int(dots.reads.rows[reads[i]]), int(stale.newer[i])
+        verb = "acted on" if acts[reads[i]] else "read"
         key = int(dots.read_key[reads[i]])
         seen = (
             f"update {dots.name(key)}" if key >= 0
@@ -109,7 +111,7 @@ def stale_reads(history: History, reads: Ints) -> list[Told]:
             Told(
                 row=row,
                 sentence=(
-                    f"{history.who_did(row)} read {update['object']} at {seen}, although the newer "
+                    f"{history.who_did(row)} {verb} {update['object']} at {seen}, although the newer "
                     f"update {name}{version} happened before."
                 ),
                 witness=((source,) if source is not None else ()) + (newer, row),

@@ -20,6 +20,8 @@ _LAZY = {
     "members": "cascade_runtime.job",
     "checkpoint_saved": "cascade_runtime.job",
     "checkpoint_loaded": "cascade_runtime.job",
+    "State": "cascade_runtime.state.api",
+    "NotYet": "cascade_runtime.state.api",
     "Regime": "cascade_runtime.vocabulary.regime",
     "FaultEvent": "cascade_runtime.vocabulary.fault",
     "CascadeError": "cascade_runtime.vocabulary.errors",

@@ -1,7 +1,8 @@
 """``python -m cascade_runtime.bootstrap SCRIPT ARGS``: a rank under ``cascade run``.
 
 Runs the user's script unchanged. The first training forward of a DDP model attaches it, with the
-optimizer that holds its parameters; a script that calls ``attach`` itself is left alone.
+optimizer that holds its parameters; a script that calls ``attach`` itself is left alone. A script that
+never imports torch (planners and workers that share a State) runs without it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 from cascade_runtime import job
 from cascade_runtime.rank.constructed import optimizer_of, remember_constructions
 from cascade_runtime.rank.link import AgentLost
+from cascade_runtime.torch_import import when_torch_is_imported
 from cascade_runtime.vocabulary.errors import CascadeError
 
 
@@ -52,7 +54,7 @@ def main() -> int:
     sys.path[0] = str(Path(script).parent)
     code = 0
     try:
-        watch_constructors()
+        when_torch_is_imported(watch_constructors)
         _take_interrupts()
         _note("running", "")
         runpy.run_path(script, run_name="__main__")

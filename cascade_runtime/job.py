@@ -6,7 +6,9 @@ import atexit
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
 
 from cascade_runtime.vocabulary.errors import BadUsage, NotSupported
 from cascade_runtime.vocabulary.identity import Actor
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from torch.nn.parallel import DistributedDataParallel
     from torch.optim import Optimizer
 
+    from cascade_runtime.checkpoints.loads import Load
     from cascade_runtime.rank.session import Session
 
 
@@ -23,6 +26,10 @@ class _State:
     """What this process has attached, if anything."""
 
     session: Session | None = None
+    loads: ClassVar[list[Load]] = []
+    """Checkpoints that were loaded before there was a session."""
+    finishers: ClassVar[list[Callable[[], None]]] = []
+    """Of what this process shares without training."""
 
 
 _state = _State()
@@ -56,6 +63,12 @@ def attach(
             where="attach",
             hint="attach one model and optimizer a job",
         )
+    if _state.finishers:
+        raise BadUsage(
+            "this process has opened a State, and such processes do not train in this release",
+            where="attach",
+            hint="put planners and workers into a job of their own",
+        )
     if mode not in (None, "enforce", "observe"):
         raise BadUsage(f"mode {mode!r} is neither enforce nor observe", where="attach")
     if base_hook is not None:
@@ -75,6 +88,9 @@ def attach(
         )
     session = Session.open(ddp, optimizer, mode, Path(trace_dir) if trace_dir else None)
     _state.session = session
+    if session.joined_at is None:  # a newcomer's state is a member's, whatever it had loaded before
+        for load in _state.loads:
+            session.checkpoints.loaded(load)
     atexit.register(finish)
     return ddp
 
@@ -83,6 +99,14 @@ def finish() -> None:
     """Leave the job cleanly: drain, settle, say LEAVE, close the trace. Also called at exit."""
     if _state.session is not None:
         _state.session.finish()
+    for finisher in _state.finishers:
+        finisher()
+
+
+def also_finish(finisher: Callable[[], None]) -> None:
+    """Have it called by ``finish``, at the latest when the process exits."""
+    _state.finishers.append(finisher)
+    atexit.register(finish)
 
 
 def start_step() -> int:
@@ -134,17 +158,80 @@ def on_transition(callback: Callable[[Any], None]) -> None:
     _attached("on_transition").member.on_transition.append(callback)
 
 
-def checkpoint_saved(checkpoint_id: str, *, durable: bool = True) -> dict[str, Any]:
+def checkpoint_saved(
+    checkpoint_id: str,
+    *,
+    durable: bool = True,
+    folder: str | Path | None = None,
+    data_position: int | None = None,
+    data_shard: str | None = None,
+) -> dict[str, Any]:
     """Record that a checkpoint of this state was saved; returns what to store beside it.
 
-    Give the returned mapping to ``checkpoint_loaded`` when the checkpoint is loaded.
+    Call it on every rank, after the checkpoint is written. With ``folder`` each rank's record is put
+    there; without, give the returned mapping to ``checkpoint_loaded`` when the checkpoint is loaded.
+
+    Args:
+        checkpoint_id: its name.
+        durable: it is safe from the loss of this process.
+        folder: the checkpoint's folder, which all ranks see.
+        data_position: samples of the data that have been consumed so far.
+        data_shard: the shards of the data that this rank reads, names separated by commas.
+
+    Raises:
+        BadUsage: no model is attached.
     """
-    return _attached("checkpoint_saved").checkpoint("saved", checkpoint_id, durable, None)
+    return _attached("checkpoint_saved").checkpoints.saved(
+        checkpoint_id, durable, None if folder is None else Path(folder), data_position, data_shard
+    )
 
 
-def checkpoint_loaded(checkpoint_id: str, stored: dict[str, Any]) -> None:
-    """Record that a checkpoint was loaded, with what ``checkpoint_saved`` gave when it was saved."""
-    _attached("checkpoint_loaded").checkpoint("loaded", checkpoint_id, True, stored)
+def checkpoint_loaded(
+    checkpoint_id: str | None = None,
+    stored: dict[str, Any] | None = None,
+    *,
+    folder: str | Path | None = None,
+    data_position: int | None = None,
+    data_shard: str | None = None,
+) -> None:
+    """Record that a checkpoint was loaded, once everything is restored; before the first step, usually.
+
+    The report compares what is in force now (parameters, random generators, data) with what was saved,
+    and tells of a newer checkpoint beside this one (rule M1).
+
+    Args:
+        checkpoint_id: its name; the folder's where it is left out.
+        stored: what ``checkpoint_saved`` gave to this rank.
+        folder: instead, the folder that ``checkpoint_saved`` was given.
+        data_position: samples of the data after which this job goes on.
+        data_shard: the shards of the data that this rank goes on with, names separated by commas.
+
+    Raises:
+        BadUsage: neither ``stored`` nor ``folder``, another ``stored``, or not under ``cascade run``.
+    """
+    if folder is None and (stored is None or checkpoint_id is None):
+        raise BadUsage(
+            "which checkpoint?",
+            where="checkpoint_loaded",
+            hint="give its folder, or its name and what checkpoint_saved returned",
+        )
+    if _state.session is None and os.environ.get("CASCADE_RUN_DIR") is None:
+        _attached("checkpoint_loaded")
+    from cascade_runtime.checkpoints.loads import read_load
+
+    place = None if folder is None else Path(folder)
+    name = checkpoint_id or (place.name if place is not None else "")
+    rank = int(os.environ.get("RANK", "0"))
+    try:
+        load = read_load(rank, name, stored, place, data_position, data_shard)
+    except msgspec.ValidationError as error:
+        raise BadUsage(
+            f"this is not what checkpoint_saved returned: {error}", where="checkpoint_loaded"
+        ) from error
+    if _state.session is not None:
+        _state.session.checkpoints.loaded(load)
+    else:
+        _state.loads.append(load)  # its row is written when the model is attached
 
 
 def _attached(what: str) -> Session:

@@ -251,13 +251,14 @@ class Recorder:
     def row(self, table: type[Event], **fields: Any) -> int:
         """A row of any event table; leading columns are filled in, ``step`` and the rest may be given."""
         now = _mono_ns()
+        group_id = fields.pop("group_id", self.group_id)
         step = fields.pop("step", self.step)
         epoch = fields.pop("epoch", self.epoch)
         regime = fields.pop("regime", Regime(self.regime))
         with self._lock:
             seq = self.seq
             event = table(
-                self.run_id, self._rank, self._incarnation, seq, self.group_id, epoch, regime,
+                self.run_id, self._rank, self._incarnation, seq, group_id, epoch, regime,
                 step, self._wall_anchor + now, now, **fields,
             )  # fmt: skip
             return self._write(str(table.__struct_config__.tag), event)

@@ -264,10 +264,11 @@ class Teller:
         frontier: Any = (),
         scope: str = "group",
         durable: bool = True,
+        **columns: Any,
     ) -> dict[str, Any]:
         return self.row(
             "checkpoints", action=action, checkpoint_id=checkpoint_id, durable=durable,
-            scope=scope, frontier=_dots(frontier),
+            scope=scope, frontier=_dots(frontier), **columns,
         )  # fmt: skip
 
     def gap(

@@ -1,17 +1,21 @@
-"""A resume from a checkpoint although a newer one was safe.
+"""A resume from something else than the newest safe checkpoint, or not whole.
 
 What it does:
     When an actor loads a checkpoint, no durable one that lies ahead of it (of the group, or of the
     same rank) may have been saved before a membership row admitted the loader; before the load, where
-    no row admits it. An actor that receives a live snapshot before it first acts is spared.
+    no row admits it, or where another run had saved the newer one. An actor that receives a live
+    snapshot before it first acts is spared. And what is in force after the load must be what was
+    saved for that rank: parameters, random state, data position; where a whole job resumes, its ranks
+    together must go on with all shards of the data.
 
 Why it matters:
     The work between the two is lost without anybody saying so, and a rank that resumes from another
-    point than the others trains another model.
+    point than the others trains another model. Random state of another rank makes two ranks draw the
+    same samples; a lost position or shard means data that is read twice, or never.
 
 Example:
     The checkpoint of step 100 is saved and everybody knows; rank 2 comes back and loads that of
-    step 80.
+    step 80. Or all ranks load that of step 100, and with it rank 0's random state.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from typing import Any
 
 from analyzer.dots import flat_dots
 from analyzer.history import History
+from analyzer.resumes import Wrong, is_retold, wrong_resumes
 from analyzer.rules._base import Finding, Outcome, Rule
 
 _TABLES = ("checkpoints", "membership", "messages")
@@ -56,15 +61,45 @@ def check(history: History) -> Outcome:
             for other, saved_row, clock in saved
             if _may_be_meant(history, other, saved_row, at)
             and _is_older(mine, clock or {})
-            and _was_known(history, other, at)
+            and _was_known(history, other, saved_row, at)
         ]
         if ahead:
-            lost = history.evidence.lost(_TABLES, [int(history.rows.actor[at])])
-            if lost:
-                outcome.cannot_say(lost)
-            else:
-                outcome.findings.append(_finding(history, at, row, *ahead[-1]))
+            outcome.findings.append(_finding(history, at, row, *ahead[-1]))
+    _judge_content(history, outcome)
+    for finding in outcome.findings[:]:
+        lost = history.evidence.lost(_TABLES, [int(history.rows.actor[finding.row])])
+        if lost:
+            outcome.findings.remove(finding)
+            outcome.cannot_say(lost)
     return outcome
+
+
+def _judge_content(history: History, outcome: Outcome) -> None:
+    """What the loads brought back; one report a load."""
+    told = {finding.row: finding for finding in outcome.findings}
+    for wrong in wrong_resumes(history):
+        finding = _content_finding(history, wrong)
+        if (first := told.get(wrong.load)) is not None:
+            outcome.findings.remove(first)
+            finding = Finding(
+                row=wrong.load,
+                sentence=f"{first.sentence[:-1]}, and {finding.sentence}",
+                witness=tuple(dict.fromkeys((*first.witness[:-1], *finding.witness))),
+            )
+        outcome.findings.append(finding)
+    outcome.findings.sort(key=lambda finding: finding.row)
+
+
+def _content_finding(history: History, wrong: Wrong) -> Finding:
+    row = history.rows.content(wrong.load)
+    return Finding(
+        row=wrong.load,
+        sentence=(
+            f"{history.who_did(wrong.load)} resumed from checkpoint {row['checkpoint_id']} "
+            f"{', '.join(wrong.why)}."
+        ),
+        witness=(*wrong.saved, wrong.load),
+    )
 
 
 def _clocks(history: History) -> dict[int, Clock]:
@@ -93,8 +128,10 @@ def _may_be_meant(history: History, saved: int, row: dict[str, Any], load: int) 
     return own or (row["scope"] == "group" and rows.group[saved] == rows.group[load])
 
 
-def _was_known(history: History, saved: int, load: int) -> bool:
+def _was_known(history: History, saved: int, row: dict[str, Any], load: int) -> bool:
     """True when it was saved before the loader was admitted (before the load where nobody did so)."""
+    if is_retold(row):
+        return history.happens_before(saved, load)
     loader = int(history.rows.actor[load])
     admitting = [r["row"] for r in history.walks.membership if loader in r["joined"]]
     return any(history.happens_before(saved, row) for row in admitting or [load])
@@ -113,12 +150,12 @@ def _received(history: History, load: int) -> bool:
 def _finding(
     history: History, at: int, row: dict[str, Any], saved: int, better: dict[str, Any]
 ) -> Finding:
+    by = f"run {better['source_run']}" if is_retold(better) else history.who_did(saved)
     return Finding(
         row=at,
         sentence=(
             f"{history.who_did(at)} loaded checkpoint {row['checkpoint_id']} although "
-            f"{history.who_did(saved)} had saved the newer checkpoint {better['checkpoint_id']} "
-            "before."
+            f"{by} had saved the newer checkpoint {better['checkpoint_id']} before."
         ),
         witness=(saved, at),
     )

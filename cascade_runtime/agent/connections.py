@@ -27,6 +27,9 @@ from cascade_runtime.agent.protocol import (
     Put,
     RankAdded,
     Round,
+    StateAsk,
+    StateStand,
+    StateUpdate,
     Waits,
     Welcome,
     pack_frame,
@@ -35,6 +38,8 @@ from cascade_runtime.agent.rank_process import runs_in
 from cascade_runtime.vocabulary.identity import Actor
 
 _CREDENTIALS = struct.Struct("3i")
+_NO_WALK = (Round, Put, Get, Beat, Waits, StateUpdate, StateAsk, StateStand)
+"""Messages by which nothing becomes due."""
 
 
 class Connections:
@@ -82,7 +87,7 @@ class Connections:
                 else:
                     self._inbox.on_agent_message(agent, body)
                 self._host.perform()
-                if not isinstance(body, Round | Put | Get | Beat | Waits):
+                if not isinstance(body, _NO_WALK):
                     self._host.tick()
         except BadFrame as error:  # the other end's; what fails here is ours, and ends the agent
             self._host.say(f"dropping a connection: {error}")
@@ -164,6 +169,7 @@ class Connections:
         if opened or closed:
             self._host.post.send(index, DebtNote(self._host.actor, opened=opened, closed=closed))
         self._newcomers.greet(index)
+        self._inbox.states.greet(index)
         self._host.perform()
 
     def forget_peer(self, index: int) -> None:

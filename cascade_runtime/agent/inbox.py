@@ -33,6 +33,9 @@ from cascade_runtime.agent.protocol import (
     Round,
     Serve,
     SettleOrder,
+    StateAsk,
+    StateStand,
+    StateUpdate,
     StopJob,
     Stuck,
     Trigger,
@@ -40,6 +43,7 @@ from cascade_runtime.agent.protocol import (
     Waits,
     pack_frame,
 )
+from cascade_runtime.agent.states import States
 from cascade_runtime.agent.trace_file import write_trace_start
 from cascade_runtime.vocabulary.identity import Actor
 from cascade_runtime.vocabulary.regime import Regime
@@ -54,6 +58,7 @@ class Inbox:
         self._host = host
         self._newcomers = newcomers
         self._stop_job = stop_job
+        self.states = States(host)
 
     def on_rank_message(self, actor: Actor, body: Message) -> None:
         """A rank of this host said something."""
@@ -70,6 +75,8 @@ class Inbox:
                 for peer in self._host.post.peers.values():
                     peer.send(pack_frame(body))
                 self._host.rendezvous.put(epoch, key, value)
+            case StateUpdate() | StateAsk() | StateStand():
+                self.states.on_rank(actor, body)
             case Get(epoch=epoch, key=key):
                 current = epoch == self._host.walker.epoch and not self._host.walker.walking
                 self._host.rendezvous.get(actor, epoch, key, current=current)
@@ -111,6 +118,8 @@ class Inbox:
             case Stuck(actor=actor, epoch=epoch, why=why):
                 if epoch == self._host.walker.epoch and not self._host.walker.walking:
                     self._host.judge.add(Trigger(None, None, [], f"rank {actor} is stuck: {why}"))
+            case StateUpdate() | StateAsk() | StateStand():
+                self.states.on_agent(index, body)
             case SettleOrder(actor=actor, settle=settle):
                 self._host.post.tell(actor, settle)
             case Put(epoch=epoch, key=key, value=value):

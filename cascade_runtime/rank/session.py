@@ -6,10 +6,9 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import torch.distributed as dist
-import xxhash
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
@@ -18,10 +17,10 @@ from cascade_runtime.agent.control_log import ControlLog, control_comm_id
 from cascade_runtime.agent.hosts import lifeline_hosts
 from cascade_runtime.agent.protocol import NotWanted, View, Welcome
 from cascade_runtime.progress import ProgressWord
+from cascade_runtime.rank.checkpointing import Checkpointing
 from cascade_runtime.rank.constructed import scalers, schedulers_of
 from cascade_runtime.rank.feed import Feeds
 from cascade_runtime.rank.groups import GlooFactory
-from cascade_runtime.rank.guard import guarded
 from cascade_runtime.rank.joining import Newcomer
 from cascade_runtime.rank.lifeline import Lifelines
 from cascade_runtime.rank.link import AgentLink, AgentLost
@@ -36,8 +35,8 @@ from cascade_runtime.rank.zombie import end_newcomer, leave_behind, look_when_co
 from cascade_runtime.recorder import Recorder
 from cascade_runtime.step_ring import StepRing
 from cascade_runtime.vocabulary.errors import BadUsage, NotSupported
-from cascade_runtime.vocabulary.events import Actors, Checkpoints, Groups, Objects
-from cascade_runtime.vocabulary.identity import Actor, Dot
+from cascade_runtime.vocabulary.events import Actors, Groups, Objects
+from cascade_runtime.vocabulary.identity import Actor
 from cascade_runtime.vocabulary.policy import load_policy
 
 ATTACH_PATIENCE_S = 600.0
@@ -61,7 +60,7 @@ class Session:
         """What is to be called before a forward that had begun before ``attach``."""
         self._recorder = recorder
         self._link = link
-        self._objects = objects
+        self.checkpoints = Checkpointing(member, objects, recorder)
         self._pid = os.getpid()
         self._finished = False
         self.stop_note: Path | None = None
@@ -207,44 +206,6 @@ class Session:
             return
         self._recorder.close()
         self._link.close()
-
-    def checkpoint(
-        self, action: str, checkpoint_id: str, durable: bool, stored: dict[str, Any] | None
-    ) -> dict[str, Any]:
-        """A ``checkpoints`` row; for ``saved`` with the state's digests and frontier."""
-        told = stored if stored is not None else self._describe_state()
-        self._checkpoint_row(action, checkpoint_id, durable, told)
-        return told
-
-    @guarded(default={})
-    def _describe_state(self) -> dict[str, Any]:
-        names = self._objects.names
-        params = xxhash.xxh3_128()
-        for i, name in enumerate(names):
-            if name != "optim":
-                params.update(self._objects.digest(i).encode())
-        return {
-            "frontier": [[d.rank, d.incarnation, d.counter] for d in self.member.frontier.dots()],
-            "world_size": len(self.member.view.members),
-            "params_digest": params.hexdigest(),
-            "optim_digest": self._objects.digest(len(names) - 1),
-        }
-
-    @guarded()
-    def _checkpoint_row(
-        self, action: str, checkpoint_id: str, durable: bool, told: dict[str, Any]
-    ) -> None:
-        self._recorder.row(
-            Checkpoints,
-            action=action,
-            checkpoint_id=checkpoint_id,
-            durable=durable,
-            scope="group",
-            frontier=[Dot(*d) for d in told.get("frontier", [])],
-            world_size=told.get("world_size"),
-            params_digest=told.get("params_digest"),
-            optim_digest=told.get("optim_digest"),
-        )
 
 
 def _first_rows(recorder: Recorder, config: JobConfig, agent: int, objects: ModelObjects) -> None:

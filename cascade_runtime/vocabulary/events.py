@@ -332,7 +332,15 @@ class Checkpoints(Event, tag="checkpoints", frozen=True, array_like=True, gc=Fal
     optim_digest: Annotated[str | None, Meta(description="of the optimizer's state")] = None
     rng_digest: Annotated[str | None, Meta(description="of the random generators")] = None
     data_position: Annotated[Int64 | None, Meta(description="samples consumed")] = None
-    data_shard: Annotated[str | None, Meta(description="shard of the data read")] = None
+    data_shard: Annotated[
+        str | None, Meta(description="shards of the data read, separated by commas")
+    ] = None
+    source_run: Annotated[
+        str | None, Meta(description="saved in this other run, and told again by who loads it")
+    ] = None
+    source_rank: Annotated[
+        Rank | None, Meta(description="rank of that run which saved it; null = the row's own")
+    ] = None
 
 
 class Digests(Event, tag="digests", frozen=True, array_like=True, gc=False):

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import os
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -35,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--scenario",
         default="minute",
         metavar="NAME",
-        help="minute, kill-one, kill-rank0, two-dead, freeze, straggler, rejoin, agent-dies or clean "
-        "(minute)",
+        help="minute, kill-one, kill-rank0, two-dead, freeze, straggler, rejoin, agent-dies, "
+        "stale-plan, resume-wrong or clean (minute)",
     )
     parser.add_argument(
         "--virtual-hosts", type=int, default=1, metavar="H", help="play H hosts, an agent each (1)"
@@ -72,15 +73,34 @@ def run(args: argparse.Namespace) -> int:
     from dashboard.demo.job import job_of
 
     out = args.out or Path("cascade-traces") / f"{scenario.name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    config = job_of(scenario, num_ranks=args.ranks, num_hosts=args.virtual_hosts, out=out)
-    try:
-        with ended_by_signals():
-            return _run(args, scenario, config, out)
-    except Ended as ended:
-        return _ended_at_once(args, config, out, ended.number)
+    with _left_before(scenario) as folder:
+        config = job_of(
+            scenario, num_ranks=args.ranks, num_hosts=args.virtual_hosts, out=out, folder=folder
+        )
+        try:
+            with ended_by_signals():
+                return _run(args, scenario, config, out, folder)
+        except Ended as ended:
+            return _ended_at_once(args, config, out, ended.number)
 
 
-def _run(args: argparse.Namespace, scenario: Scenario, config: JobConfig, out: Path) -> int:
+@contextlib.contextmanager
+def _left_before(scenario: Scenario) -> Iterator[Path | None]:
+    """A folder for what an earlier run leaves to the scenario's own, if there is one."""
+    if not scenario.before:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="cascade-demo-") as folder:
+        yield Path(folder)
+
+
+def _run(
+    args: argparse.Namespace,
+    scenario: Scenario,
+    config: JobConfig,
+    out: Path,
+    folder: Path | None,
+) -> int:
     from dashboard.compiled import make_once
     from dashboard.demo.collector import DemoCollector
 
@@ -93,7 +113,7 @@ def _run(args: argparse.Namespace, scenario: Scenario, config: JobConfig, out: P
         url = _announce(collector.url, config)
         wanted = not (args.headless or args.no_open)
         open_page(url, "demo", wanted=wanted, stays=not args.headless)
-        outcome, refusal = _play(args, scenario, config.shipping_to(collector.url))
+        outcome, refusal = _play(args, scenario, config.shipping_to(collector.url), folder)
         told = not refusal and not args.headless and _show(args, config.run_id)
     if outcome.stopped_by:
         return _ended_early(args, config, out, outcome)
@@ -107,15 +127,24 @@ def _run(args: argparse.Namespace, scenario: Scenario, config: JobConfig, out: P
     return 0 if report.verdict == scenario.expected else 1
 
 
-def _play(args: argparse.Namespace, scenario: Scenario, config: JobConfig) -> tuple[Outcome, int]:
+def _play(
+    args: argparse.Namespace, scenario: Scenario, config: JobConfig, folder: Path | None
+) -> tuple[Outcome, int]:
     """Run the job; what the demo ends with where it did not become the scenario, else 0."""
     from cascade_runtime.agent.launcher import Launcher
     from cascade_runtime.agent.zygote_process import Zygote
     from dashboard.demo.injector import Injector
+    from dashboard.demo.job import run_before
 
     _say("importing torch once for all ranks ...")
     with Zygote() as zygote:
         config = config.forking_from(zygote.path)
+        if folder is not None:
+            _say("first the run before, which saves and is then killed ...")
+            earlier = run_before(scenario, num_ranks=args.ranks, folder=folder)
+            before = Launcher(earlier.forking_from(zygote.path)).run()
+            if before.stopped_by:
+                return before, before.exit_code
         with Injector(config, scenario.strikes, _say) as injector, _stdout_to_stderr(args.json):
             outcome = Launcher(config).run()
     if outcome.stopped_by:

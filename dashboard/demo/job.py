@@ -6,7 +6,6 @@ from pathlib import Path
 
 from cascade_runtime.agent.config import JobConfig
 from cascade_runtime.agent.launcher import make_config
-from dashboard.demo import train
 from dashboard.demo.scenarios import Scenario
 
 
@@ -17,6 +16,7 @@ def job_of(
     num_hosts: int = 1,
     out: Path,
     policy: str = "default",
+    folder: Path | None = None,
 ) -> JobConfig:
     """The scenario's job, with its trace folder made; its trace tells what is going to happen.
 
@@ -26,20 +26,40 @@ def job_of(
         num_hosts: agents, as if each were on a host of its own.
         out: where the trace goes.
         policy: by name, or the path of a TOML file.
+        folder: what the run before has left, where the scenario has one.
 
     Raises:
         BadUsage: as ``make_config``.
     """
-    script = [str(Path(train.__file__)), "--steps", str(scenario.steps)]
-    script += ["--pause-ms", str(scenario.pause_ms)]
+    script = [_script(scenario), "--steps", str(scenario.steps)]
+    script += ["--pause-ms", str(scenario.pause_ms), *scenario.arguments]
     if scenario.late is not None:
         script += scenario.late.arguments()
     return make_config(
-        script,
+        [*script, *_folder(folder)],
         num_ranks=num_ranks,
         num_hosts=num_hosts,
+        mode=scenario.mode,
         policy=policy,
         trace_dir=out,
         name=scenario.name,
         respawn=scenario.respawn,
     ).telling(list(scenario.story))
+
+
+def run_before(scenario: Scenario, *, num_ranks: int, folder: Path) -> JobConfig:
+    """The run before the scenario's own; it leaves things in ``folder``, its trace among them."""
+    return make_config(
+        [_script(scenario), *scenario.before, *_folder(folder)],
+        num_ranks=num_ranks,
+        trace_dir=folder / "trace",
+        name=f"{scenario.name}-before",
+    )
+
+
+def _script(scenario: Scenario) -> str:
+    return str(Path(__file__).with_name(f"{scenario.script}.py"))
+
+
+def _folder(folder: Path | None) -> list[str]:
+    return [] if folder is None else ["--folder", str(folder)]

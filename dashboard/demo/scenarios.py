@@ -46,13 +46,22 @@ class Scenario:
     late: Late | None = None
     respawn: int = 0
     """How often a dead rank is started again."""
+    script: str = "train"
+    """Which module of this folder is run."""
+    arguments: tuple[str, ...] = ()
+    """For the script, besides ``steps`` and ``pause_ms``."""
+    before: tuple[str, ...] = ()
+    """Arguments of an earlier run of the script, whose trace is not kept; both get ``--folder``."""
+    mode: str = "enforce"
+    least_ranks: int = 2
+    """Fewer cannot play it, besides the ranks that something is done to."""
 
     @property
     def needs_ranks(self) -> int:
         """The smallest job that it can be played with."""
         struck = [strike.rank for strike in self.strikes]
         struck += [self.late.rank] if self.late else []
-        return max(struck, default=1) + 1
+        return max([*struck, self.least_ranks - 1]) + 1
 
 
 _DIED = Move("STRONG", "CAUSAL", "GPU_FAIL_STOP")
@@ -215,6 +224,42 @@ _STORIES = (
         ),
         expected="ok",
         strikes=(KillAgent(host=0, rank=0, after_step=40),),
+    ),
+    Scenario(
+        name="stale-plan",
+        summary="a worker acts on a plan that it knows to be replaced (observed only)",
+        story=(
+            "A planner (rank 0) and three workers share plans: a plan a round, and everybody acts on it. "
+            "The job is only observed.",
+            "In round 12 rank 2 takes long to prepare. Meanwhile the planner puts plan 13, and the word that "
+            "plan 13 is out reaches rank 2.",
+            "It acts on plan 12, which it holds in its hand, all the same.",
+            "The verdict is violated: the report names that act (T1). Under enforce it would not have been "
+            "let.",
+        ),
+        expected="violated",
+        steps=20,
+        pause_ms=50.0,
+        script="plans",
+        mode="observe",
+        least_ranks=3,
+    ),
+    Scenario(
+        name="resume-wrong",
+        summary="a job resumes from an older checkpoint, with one random state for all, at data position 0",
+        story=(
+            "The job was trained before, saved after steps 20 and 40, and ended by a power cut. Now it resumes "
+            "from step 20, although step 40 is there.",
+            "The random state was saved under one name, so all ranks get that of one of them; and they begin "
+            "at the beginning of the data.",
+            "Nothing fails, and the loss falls.",
+            "The verdict is violated: the report says what each load brought back wrongly (M1).",
+        ),
+        expected="violated",
+        steps=60,
+        script="resume",
+        before=("--steps", "40", "--save"),
+        arguments=("--resume", "step-20"),
     ),
     Scenario(
         name="clean",

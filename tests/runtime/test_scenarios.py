@@ -17,7 +17,7 @@ from cascade_runtime.agent.launcher import Launcher
 from collector.trace.trace_folder import open_trace
 from dashboard.demo.faults import KillAgent
 from dashboard.demo.injector import Injector
-from dashboard.demo.job import job_of
+from dashboard.demo.job import job_of, run_before
 from dashboard.demo.scenarios import SCENARIOS, Scenario, moves_of
 from tests.runtime.policies import policy_with
 
@@ -38,7 +38,11 @@ def play(
 ) -> list[str]:
     """What was otherwise than its scenario says."""
     policy = policy_with(limits, folder / "policy.toml")
-    config = job_of(scenario, num_ranks=4, out=folder / "trace", policy=str(policy))
+    left = folder / "left" if scenario.before else None
+    if left is not None:
+        earlier = run_before(scenario, num_ranks=4, folder=left)
+        assert Launcher(earlier.forking_from(zygote)).run().finished == []
+    config = job_of(scenario, num_ranks=4, out=folder / "trace", policy=str(policy), folder=left)
     # The survivors' climb comes before the return, as it does on an idle machine.
     config = msgspec.structs.replace(config, zygote=str(zygote), respawn_delay_s=2.0)
     with Injector(config, scenario.strikes, lambda text: None) as injector:
@@ -75,3 +79,21 @@ def test_a_late_rank(zygote: Path, tmp_path: Path) -> None:
 def test_one_that_waits_for_quiet(zygote: Path, tmp_path: Path, name: str) -> None:
     short = replace(SCENARIOS[name], steps=260, pause_ms=25.0)
     assert play(short, zygote, tmp_path, BUSY_MACHINE | SOON_QUIET) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "ranks"), [("stale-plan", "T1", [2]), ("resume-wrong", "M1", [0, 1, 2, 3])]
+)
+def test_one_in_which_something_wrong_is_done(
+    zygote: Path, tmp_path: Path, name: str, code: str, ranks: list[int]
+) -> None:
+    """It is found, once for each that did it, and nothing else is."""
+    assert play(SCENARIOS[name], zygote, tmp_path, BUSY_MACHINE) == []
+    with open_trace(tmp_path / "trace") as source:
+        report = analyze(source).report
+    assert sorted((v.code, v.rank) for v in report.violations) == [(code, r) for r in ranks]
+
+
+def test_enforced_the_stale_plan_is_not_acted_on(zygote: Path, tmp_path: Path) -> None:
+    enforced = replace(SCENARIOS["stale-plan"], mode="enforce", expected="ok")
+    assert play(enforced, zygote, tmp_path, BUSY_MACHINE) == []

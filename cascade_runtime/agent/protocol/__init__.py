@@ -45,6 +45,7 @@ from cascade_runtime.agent.protocol.from_ranks import (
     Round,
     Stuck,
 )
+from cascade_runtime.agent.protocol.state import StateAsk, StateStand, StateUpdate
 from cascade_runtime.agent.protocol.states import (
     LOST,
     NO_BALLOT,
@@ -114,6 +115,9 @@ __all__ = [
     "Serve",
     "Settle",
     "SettleOrder",
+    "StateAsk",
+    "StateStand",
+    "StateUpdate",
     "StopJob",
     "Stuck",
     "SumLevel",

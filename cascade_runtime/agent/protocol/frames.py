@@ -47,6 +47,7 @@ from cascade_runtime.agent.protocol.from_ranks import (
     Round,
     Stuck,
 )
+from cascade_runtime.agent.protocol.state import StateAsk, StateStand, StateUpdate
 from cascade_runtime.agent.protocol.to_ranks import (
     Commit,
     Drain,
@@ -68,6 +69,7 @@ Message = (
     | AgentHello | Beat | HostLost | Attached | Trigger | Query | Answer | Rejected | DrainRanks | Propose
     | Accepted | History | Lag | SettleOrder
     | StopJob | Waits | Joining | Level | Serve | NotWanted | Ended | AddRank | RankAdded
+    | StateUpdate | StateAsk | StateStand
 )  # fmt: skip
 
 RECORDED = (

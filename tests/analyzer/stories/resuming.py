@@ -145,6 +145,103 @@ def it_received_a_snapshot_before_it_acted() -> Told:
     return s, []
 
 
+def _resumed(ranks: int = 2, **how: dict[int, object]) -> tuple[Story, list[dict[str, object]]]:
+    """A job of two ranks, saved in another run and loaded by ``ranks``; ``how`` replaces columns by rank."""
+    s = Story(ranks=ranks)
+    dots = [(0, 0, 100)]
+    held = {"world_size": 2, "params_digest": "p", "data_position": 640}
+    if ranks < 2:
+        lost = {**held, "rng_digest": "r1", "data_shard": "s1"}
+        s.ranks[0].checkpoint("saved", "k", dots, source_run="before", source_rank=1, **lost)
+    loads = []
+    for rank, teller in enumerate(s.ranks):
+        own = {**held, "rng_digest": f"r{rank}", "data_shard": f"s{rank}"}
+        if rank < 2:
+            teller.checkpoint("saved", "k", dots, source_run="before", source_rank=rank, **own)
+        in_force = {**own, **{c: by_rank[rank] for c, by_rank in how.items() if rank in by_rank}}
+        loads.append(teller.checkpoint("loaded", "k", dots, **in_force))
+    return s, loads
+
+
+@story("M1", "trips")
+def with_another_ranks_random_state() -> Told:
+    s, loads = _resumed(rng_digest={1: "r0"})
+    return s, loads[1:]
+
+
+@story("M1", "trips")
+def with_a_random_state_of_its_own() -> Told:
+    s, loads = _resumed(rng_digest={0: "fresh"})
+    return s, loads[:1]
+
+
+@story("M1", "trips")
+def without_the_data_position() -> Told:
+    return _resumed(data_position={0: None, 1: 0})
+
+
+@story("M1", "trips")
+def with_other_parameters() -> Told:
+    s, loads = _resumed(params_digest={1: "q"})
+    return s, loads[1:]
+
+
+@story("M1", "trips")
+def a_shard_is_read_by_nobody() -> Told:
+    s, loads = _resumed(data_shard={1: "s0"})
+    return s, loads[1:]
+
+
+@story("M1", "trips")
+def a_shard_of_a_rank_that_is_no_more() -> Told:
+    return _resumed(ranks=1)
+
+
+@story("M1", "trips")
+def another_run_had_saved_a_newer_one() -> Told:
+    s = Story(ranks=2)
+    a, b = s.ranks
+    columns = {"source_run": "before", "source_rank": 0, "params_digest": "p"}
+    a.checkpoint("saved", "step-100", [(0, 0, 100)], **columns)
+    a.checkpoint("saved", "step-80", [(0, 0, 80)], **columns)
+    load = a.checkpoint("loaded", "step-80", [(0, 0, 80)], params_digest="q")
+    b.row("steps", phase="end")
+    return s, [load]
+
+
+@story("M1", "almost")
+def everything_is_as_it_was_saved() -> Told:
+    s, _ = _resumed()
+    return s, []
+
+
+@story("M1", "almost")
+def fewer_ranks_share_the_data_anew() -> Told:
+    s, _ = _resumed(ranks=1, data_shard={0: "s0, s1"}, data_position={0: 0})
+    return s, []
+
+
+@story("M1", "almost")
+def more_ranks_share_the_data_anew() -> Told:
+    s, _ = _resumed(ranks=3, data_shard={2: "s2"}, rng_digest={2: "new"})
+    return s, []
+
+
+@story("M1", "almost")
+def the_name_is_used_again_later() -> Told:
+    s, _ = _resumed()
+    s.ranks[0].checkpoint("saved", "k", [(0, 0, 200)], rng_digest="later", data_position=900)
+    return s, []
+
+
+@story("M1", "unknown")
+def a_part_of_a_wrong_resume_is_lost() -> Told:
+    s, _ = _resumed(rng_digest={1: "r0"})
+    b = s.ranks[1]
+    b.gap(*b.lose(), tables=["checkpoints"])
+    return s, []
+
+
 @story("M1", "unknown")
 def _() -> Told:
     s = Story(ranks=3)

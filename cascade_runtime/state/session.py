@@ -1,0 +1,285 @@
+"""One process's end of shared state: its connection, the thread that serves it, and the rows.
+
+Everything happens under one lock. The thread only takes in what arrives; puts are sent where they are
+made. While the agent is away the process goes on with what it holds, and both sides tell each other
+what they lack when it is back.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import NoReturn
+
+from cascade_runtime.agent.config import JobConfig
+from cascade_runtime.agent.protocol import (
+    Message,
+    NotWanted,
+    StateAsk,
+    StateStand,
+    StateUpdate,
+    Welcome,
+)
+from cascade_runtime.progress import BETWEEN, LEAVING, ProgressWord
+from cascade_runtime.rank.link import AgentLink, wait_readable
+from cascade_runtime.rank.zombie import end_newcomer, leave_behind
+from cascade_runtime.recorder import Recorder
+from cascade_runtime.state.replica import Replica, Stand, Update
+from cascade_runtime.state.rows import StateRows
+from cascade_runtime.state.values import MOST_BYTES, MOST_KEYS
+from cascade_runtime.state.walking import PlainMember
+from cascade_runtime.state.why_not import why_not
+from cascade_runtime.vocabulary.errors import BadUsage
+from cascade_runtime.vocabulary.identity import Clock, Dot
+
+ATTACH_PATIENCE_S = 600.0
+"""How long the first State waits for the other ranks to open theirs; importing may take minutes."""
+
+LEAVE_PATIENCE_S = 60.0
+OBSERVED_LEAVE_PATIENCE_S = 5.0
+ASK_AGAIN_S = 1.0
+_LOOK_S = 0.1
+
+
+class StateSession:
+    """The connection of this process, shared by all its States."""
+
+    def __init__(
+        self, config: JobConfig, recorder: Recorder, link: AgentLink, progress: ProgressWord
+    ) -> None:
+        self.actor = recorder.actor
+        self.enforced = config.mode == "enforce"
+        self._config = config
+        self._recorder = recorder
+        self._link = link
+        self._progress = progress
+        self._replica = Replica(causal=self.enforced)
+        self._rows = StateRows(recorder)
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+        self._pid = os.getpid()
+        self._over = False
+        self._asked = 0.0
+        self._num_stands = 0
+        self._member: PlainMember | None = None
+
+    def begin(self) -> None:
+        """Wait for the job's first view, and serve from then on.
+
+        Raises:
+            BadUsage: the other ranks do not come.
+        """
+        self._join()
+        threading.Thread(target=self._serve, name="cascade-state", daemon=True).start()
+
+    # ---- for the States --------------------------------------------------------------------------
+
+    def put(self, state: str, key: str, kind: str, value: bytes) -> Update:
+        """Issue an update and send it; see State.put.
+
+        Raises:
+            BadUsage: the job's keys would become too many or too large.
+        """
+        with self._lock:
+            self._check()
+            replica = self._replica
+            stands = replica.entry(state, key)
+            grown = len(value) - (len(stands.value) if stands is not None else 0)
+            if stands is None and replica.num_keys >= MOST_KEYS:
+                raise BadUsage(
+                    f"there are {MOST_KEYS:,} keys already", where=f"{state}/{key}", hint=_REUSE
+                )
+            if replica.num_bytes + grown > MOST_BYTES:
+                raise BadUsage(
+                    f"the values of all keys would take more than {MOST_BYTES:,} bytes",
+                    where=f"{state}/{key}",
+                    hint=_REUSE,
+                )
+            update = replica.put(self.actor, state, key, value)
+            self._rows.issued(update, kind)
+            self._link.send(StateUpdate(update))
+            self._take_in()
+            self._changed.notify_all()
+            return update
+
+    def read(self, state: str, key: str, kind: str) -> Update | None:
+        """The update that stands, with a row of having looked at it."""
+        with self._lock:
+            self._check()
+            seen = self._replica.entry(state, key)
+            self._rows.read(state, key, kind, "observe", seen)
+            return seen
+
+    def wait(self, state: str, key: str, at_least: int, timeout_s: float) -> bool:
+        """Until the key has this version; False when it has not come in time."""
+        with self._lock:
+            self._check()
+            return self._changed.wait_for(
+                lambda: self._over or self._version(state, key) >= at_least, timeout_s
+            )
+
+    def act(self, seen: Update, kind: str) -> bool:
+        """Whether to act on what was read: a row of it, unless it is replaced and that is prevented."""
+        with self._lock:
+            self._check()
+            stands = self._replica.entry(seen.state, seen.key)
+            if self.enforced and stands is not None and stands.dot != seen.dot:
+                return False
+            self._rows.read(seen.state, seen.key, kind, "act", seen)
+            return True
+
+    def entries(self, state: str) -> dict[str, Update]:
+        """All keys of one State, without rows."""
+        with self._lock:
+            self._check()
+            return self._replica.entries(state)
+
+    def why_not(self, state: str, key: str) -> str:
+        """What a wait waits for, as far as it is known here."""
+        with self._lock:
+            members = self._member.view.members if self._member is not None else []
+            away = sorted({*range(self._config.num_ranks)} - {m.rank for m in members})
+            return why_not(self._replica, state, key, away, has_agent=self._link.agent is not None)
+
+    # ---- its end ---------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Say LEAVE and stay until a view without this process is committed; once."""
+        if os.getpid() != self._pid or self._over or self._member is None:
+            return
+        with self._lock:
+            stopped = self._config.stop_path().exists()
+            if not stopped:
+                self._progress.write(0, 0, LEAVING)
+                self._member.leave()
+                patience = LEAVE_PATIENCE_S if self.enforced else OBSERVED_LEAVE_PATIENCE_S
+                self._changed.wait_for(lambda: self._over, patience)
+            self._over = True
+            self._changed.notify_all()
+            self._recorder.close()
+            self._link.close()
+
+    # ---- inside ----------------------------------------------------------------------------------
+
+    def _join(self) -> None:
+        link = self._link
+        message = link.receive(timeout_s=ATTACH_PATIENCE_S)
+        if isinstance(message, NotWanted):
+            self._end_unwanted(message)
+        if not isinstance(message, Welcome):
+            raise BadUsage(
+                f"the job's other ranks did not come within {ATTACH_PATIENCE_S:.0f} s",
+                where="State",
+                hint="every rank of the job must open a State",
+            )
+        self._member = PlainMember(
+            self.actor, message.view, self._recorder, link, self._leave_behind
+        )
+        link.on_return = self._on_return
+        self._progress.write(0, 0, BETWEEN)
+        link.send(StateAsk([]))
+
+    def _serve(self) -> None:
+        """The thread: take in what arrives, until this process has left."""
+        while True:
+            with self._lock:
+                if self._over:
+                    return
+                self._take_in()
+                fd = self._link.fd
+            if fd < 0:
+                time.sleep(_LOOK_S / 2)
+            else:
+                wait_readable([fd], _LOOK_S)
+
+    def _take_in(self) -> None:
+        link, member = self._link, self._member
+        assert member is not None
+        self._look_at_fence()
+        link.pump()
+        while link.inbox:
+            self._on_message(link.inbox.popleft(), member)
+        member.look()
+        now = time.monotonic()
+        if self._replica.waiting() and now - self._asked > ASK_AGAIN_S:
+            self._asked = now
+            link.send(StateAsk(self._replica.clock()))
+        if member.has_left and not self._over:
+            self._over = True
+            self._changed.notify_all()
+
+    def _on_message(self, message: Message, member: PlainMember) -> None:
+        match message:
+            case StateUpdate(update=update):
+                self.deliver(update)
+            case StateAsk(clock=clock):
+                self._answer(clock)
+            case StateStand(stand=stand):
+                self._take(stand)
+            case NotWanted():
+                self._end_unwanted(message)
+            case _:
+                member.serve(message)
+
+    def deliver(self, update: Update) -> None:
+        """An update has arrived; what it makes ready is applied, with its rows."""
+        with self._lock:
+            applied = self._replica.receive(update)
+            self._rows.applied(applied)
+            if applied:
+                self._changed.notify_all()
+
+    def _answer(self, clock: list[Dot]) -> None:
+        lacking = self._replica.since(clock)
+        if lacking is not None:
+            for update in lacking:
+                self._link.send(StateUpdate(update))
+            return
+        self._num_stands += 1
+        stand = self._replica.stand(f"stand/{self.actor}/{self._num_stands}")
+        self._rows.stand("saved", stand, stand.clock)
+        self._link.send(StateStand(stand))
+
+    def _take(self, stand: Stand) -> None:
+        frontier = Clock([*self._replica.clock(), *stand.clock])
+        applied = self._replica.take(stand)
+        if applied is not None:
+            self._rows.stand("received", stand, frontier.dots())
+            self._rows.applied(applied)
+            self._changed.notify_all()
+
+    def _on_return(self) -> None:
+        if self._member is not None:
+            self._member.tell_again()
+        self._link.send(StateAsk(self._replica.clock()))
+
+    def _version(self, state: str, key: str) -> int:
+        stands = self._replica.entry(state, key)
+        return stands.version if stands is not None else 0
+
+    def _check(self) -> None:
+        if os.getpid() != self._pid:
+            raise BadUsage(
+                "a State belongs to the process that opened it, and this is a fork of it",
+                where="State",
+                hint="use it in the rank's own process",
+            )
+        if self._over:
+            raise BadUsage("this process has left the job", where="State")
+        self._look_at_fence()
+
+    def _look_at_fence(self) -> None:
+        if self._progress.fenced:
+            self._leave_behind(f"was stopped for {self._progress.stopped_s:.1f} s")
+
+    def _leave_behind(self, why: str) -> NoReturn:
+        exit_note = self._config.exit_path(self.actor)
+        leave_behind(f"rank {self.actor} {why}", exit_note, self._recorder.close)
+
+    def _end_unwanted(self, told: NotWanted) -> NoReturn:
+        exit_note = self._config.exit_path(self.actor)
+        end_newcomer(f"rank {self.actor} {told.why}", told.code, exit_note, self._recorder.close)
+
+
+_REUSE = "put under keys that are used again; a State is for plans and the like, not for data"
