@@ -208,6 +208,9 @@ class Member(Stand):
         """A newcomer hears of a view without it; what it acknowledges next comes after this one."""
         self.view = view
         self._link.epoch = view.epoch
+        if self.actor in view.coming:
+            self._recorder.set_view(view.epoch, view.regime)
+            self._rows.coming(view, self.actor)
 
     # ---- the walk --------------------------------------------------------------------------------
 

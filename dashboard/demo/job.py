@@ -16,7 +16,7 @@ def job_of(
     num_ranks: int,
     num_hosts: int = 1,
     out: Path,
-    policy: str = "default",
+    policy: str | None = None,
 ) -> JobConfig:
     """The scenario's job, with its trace folder made; its trace tells what is going to happen.
 
@@ -25,21 +25,26 @@ def job_of(
         num_ranks: at least ``scenario.needs_ranks``.
         num_hosts: agents, as if each were on a host of its own.
         out: where the trace goes.
-        policy: by name, or the path of a TOML file.
+        policy: by name, or the path of a TOML file; the scenario's own where none is given.
 
     Raises:
         BadUsage: as ``make_config``.
     """
     script = [str(Path(train.__file__)), "--steps", str(scenario.steps)]
     script += ["--pause-ms", str(scenario.pause_ms)]
-    if scenario.late is not None:
-        script += scenario.late.arguments()
+    for how in (scenario.late, scenario.cold):
+        script += how.arguments() if how is not None else []
     return make_config(
         script,
         num_ranks=num_ranks,
         num_hosts=num_hosts,
-        policy=policy,
+        policy=policy or _policy_of(scenario),
         trace_dir=out,
         name=scenario.name,
         respawn=scenario.respawn,
     ).telling(list(scenario.story))
+
+
+def _policy_of(scenario: Scenario) -> str:
+    own = Path(__file__).with_name("policies") / f"{scenario.policy}.toml"
+    return str(own) if own.exists() else scenario.policy
