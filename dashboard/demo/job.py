@@ -38,13 +38,14 @@ def job_of(
         script,
         num_ranks=num_ranks,
         num_hosts=num_hosts,
-        policy=policy or _policy_of(scenario),
+        policy=policy or str(policy_file(scenario.policy)),
         trace_dir=out,
         name=scenario.name,
         respawn=scenario.respawn,
     ).telling(list(scenario.story))
 
 
-def _policy_of(scenario: Scenario) -> str:
-    own = Path(__file__).with_name("policies") / f"{scenario.policy}.toml"
-    return str(own) if own.exists() else scenario.policy
+def policy_file(name: str) -> Path:
+    """A scenario's policy: a file of ``policies/`` beside this one, or the name of a packaged one."""
+    own = Path(__file__).with_name("policies") / f"{name}.toml"
+    return own if own.exists() else Path(name)
