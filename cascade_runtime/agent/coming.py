@@ -32,9 +32,10 @@ class Coming:
         self._told_s.update((actor, now_s) for actor in told)
         self._told_s = {a: at for a, at in self._told_s.items() if now_s - at <= GONE_S}
 
-    def ended(self, actor: Actor) -> None:
-        """The newcomer's process ended."""
-        self._told_s.pop(actor, None)
+    def forget(self, actors: Collection[Actor]) -> None:
+        """They are members now, or their processes ended."""
+        for actor in actors:
+            self._told_s.pop(actor, None)
 
     def into(self, view: View) -> list[Actor]:
         """Who is on the way into ``view``."""

@@ -222,7 +222,7 @@ class Newcomers:
                 self._host.walker.replan()
             case Ended(actor=actor):
                 self._host.joins.ended(actor)
-                self._host.coming.ended(actor)
+                self._host.coming.forget([actor])
                 self._host.walker.replan()
 
     def greet(self, index: int) -> None:
@@ -267,6 +267,7 @@ class Newcomers:
     def installed(self, view: View) -> None:
         """A view was committed: some are members now, the others must know of it."""
         self._host.joins.install(view)
+        self._host.coming.forget(view.members)
         for actor in view.members:
             self._local.pop(actor, None)
         for actor in self._local:

@@ -57,7 +57,7 @@ def test_a_walk_tells_of_another_newcomer_once():
 def test_a_newcomer_that_ended_is_taken_off_the_record():
     found = coming(NEW)
     now = named(found, view(0, 1, regime=C))
-    found.ended(NEW)
+    found.forget([NEW])
     assert found.is_news(now)
     assert named(found, now).coming == []
 
