@@ -30,6 +30,7 @@ TARGET = "the others' median step at most 1.10 of what it was"
 OTHERS = (0, 1, 2, 3)
 STEPS = 220
 WARM_UP = 10
+Rows = dict[str, list[dict[str, Any]]]
 
 
 class Ratio(NamedTuple):
@@ -52,7 +53,12 @@ def ratio(name: str, zygote: Path) -> Ratio:
             raise SystemExit(f"the job ended otherwise: {outcome}")
         with open_trace(Path(folder) / "trace") as source:
             rows = {t: source.table(t).to_pylist() for t in ("steps", "transitions")}
-    begin, end = _while_it_comes(rows, scenario.cold.steps if scenario.cold else 0)
+    return ratio_of(rows, scenario.cold.steps if scenario.cold else 0)
+
+
+def ratio_of(rows: Rows, num_cold: int) -> Ratio:
+    """From the ``steps`` and ``transitions`` of a run in which a rank joined that was slow so often."""
+    begin, end = _while_it_comes(rows, num_cold)
     before, during = [], []
     for rank in OTHERS:
         ends = _ends(rows, rank)
@@ -64,7 +70,7 @@ def ratio(name: str, zygote: Path) -> Ratio:
     return Ratio(median(during) / median(before), mean(during) / mean(before))
 
 
-def _while_it_comes(rows: dict[str, list[dict[str, Any]]], num_cold: int) -> tuple[int, int]:
+def _while_it_comes(rows: Rows, num_cold: int) -> tuple[int, int]:
     walks = [w for w in rows["transitions"] if w["phase"] == "committed" and w["rank"] == OTHERS[0]]
     walks.sort(key=lambda w: w["new_epoch"])
     begin = walks[0]["mono_ns"]
@@ -75,7 +81,7 @@ def _while_it_comes(rows: dict[str, list[dict[str, Any]]], num_cold: int) -> tup
     return begin, _ends(rows, new)[num_cold - 1]
 
 
-def _ends(rows: dict[str, list[dict[str, Any]]], rank: int) -> list[int]:
+def _ends(rows: Rows, rank: int) -> list[int]:
     return sorted(r["mono_ns"] for r in rows["steps"] if r["rank"] == rank and r["phase"] == "end")
 
 

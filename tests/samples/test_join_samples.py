@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.join_mid_task import ratio_of
 from collector.trace.samples import sample_traces
 from collector.trace.trace_folder import open_trace
 
@@ -68,6 +69,13 @@ def test_the_others_step_as_before(rank: int) -> None:
     assert statistics.median(during) <= LIMIT * before
     slow = steps_ms(rows, NEW, fell["mono_ns"], met["mono_ns"])[: COLD_STEPS - 1]
     assert min(slow) >= COLD_MS
+
+
+def test_the_benchmark_finds_both() -> None:
+    spared = ratio_of(rows_of("join-mid-task"), COLD_STEPS)
+    stalled = ratio_of(rows_of("join-no-downgrade"), COLD_STEPS)
+    assert spared.median <= LIMIT and spared.mean <= LIMIT
+    assert stalled.median > 3
 
 
 def test_without_the_downgrade_everybody_waits(ask) -> None:
