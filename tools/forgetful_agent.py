@@ -2,7 +2,7 @@
 
 ``python -m tools.forgetful_agent`` in place of ``python -m cascade_runtime.agent``, for the sample
 ``join-no-debt`` (make_broken_samples.py) and the test of it. All else is the real agent: the same walks, the
-same rows, the same members. Debts are opened, and closed only when the job ends.
+same rows, the same members. Debts are opened, and nobody closes them before the job ends.
 """
 
 from __future__ import annotations

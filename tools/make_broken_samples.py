@@ -75,7 +75,7 @@ def join_no_debt(into: Path) -> bool:
             "with the newcomer as a cohort of its own. The walk opens a debt.",
             "The newcomer joins and steps by itself; then a walk makes all one cohort.",
             "STABLE_SYNC, back to STRONG, while the debt stands open.",
-            "The referee's verdict: L3, at the climb.",
+            "The referee's verdict: violated, L3 at the climb and R3 for a debt that nobody closed.",
         ),
         steps=220,
     )

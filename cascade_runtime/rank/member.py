@@ -65,7 +65,8 @@ class Member(Stand):
         self._debts = Debts(actor, recorder, link)
         self._rows = ViewRows(recorder)
         link.epoch = view.epoch
-        recorder.set_view(view.epoch, view.regime)
+        if actor in view.members:  # a newcomer holds nothing yet, in no regime
+            recorder.set_view(view.epoch, view.regime)
         recorder.set_step(1)
 
     @property
