@@ -25,7 +25,7 @@ SELECT * FROM (
   WHERE false
   UNION ALL BY NAME
   SELECT * FROM read_parquet('events/actors/*.parquet', union_by_name = true)
-) WHERE run_id = 'feb907961589';
+) WHERE run_id = '8fa2dc5d9134';
 
 -- A communicator that an actor belongs to.
 CREATE OR REPLACE VIEW groups AS
@@ -49,7 +49,7 @@ SELECT * FROM (
   WHERE false
   UNION ALL BY NAME
   SELECT * FROM read_parquet('events/groups/*.parquet', union_by_name = true)
-) WHERE run_id = 'feb907961589';
+) WHERE run_id = '8fa2dc5d9134';
 
 -- A piece of shared state that updates, reads, digests and debts name.
 CREATE OR REPLACE VIEW objects AS
@@ -73,7 +73,7 @@ SELECT * FROM (
   WHERE false
   UNION ALL BY NAME
   SELECT * FROM read_parquet('events/objects/*.parquet', union_by_name = true)
-) WHERE run_id = 'feb907961589';
+) WHERE run_id = '8fa2dc5d9134';
 
 -- A training step begins or ends.
 CREATE OR REPLACE VIEW steps AS
@@ -95,7 +95,7 @@ SELECT * FROM (
   WHERE false
   UNION ALL BY NAME
   SELECT * FROM read_parquet('events/steps/*.parquet', union_by_name = true)
-) WHERE run_id = 'feb907961589';
+) WHERE run_id = '8fa2dc5d9134';
 
 -- One member's part in one collective. On the wire: this record at entry, then CollectiveDone.
 CREATE OR REPLACE VIEW collectives AS
@@ -129,7 +129,7 @@ SELECT * FROM (
   WHERE false
   UNION ALL BY NAME
   SELECT * FROM read_parquet('events/collectives/*.parquet', union_by_name = true)
-) WHERE run_id = 'feb907961589';
+) WHERE run_id = '8fa2dc5d9134';
 
 -- A point-to-point message sent, or received (stamped at arrival).
 CREATE OR REPLACE VIEW messages AS
@@ -156,7 +156,7 @@ SELECT * FROM (
   WHERE false
   UNION ALL BY NAME
   SELECT * FROM read_parquet('events/messages/*.parquet', union_by_name = true)
-) WHERE run_id = 'feb907961589';
+) WHERE run_id = '8fa2dc5d9134';
 
 -- An update of an object was issued, applied here, or discarded here.
 CREATE OR REPLACE VIEW updates AS
@@ -184,7 +184,7 @@ SELECT * FROM (
   WHERE false
   UNION ALL BY NAME
   SELECT * FROM read_parquet('events/updates/*.parquet', union_by_name = true)
-) WHERE run_id = 'feb907961589';
+) WHERE run_id = '8fa2dc5d9134';
 
 -- An object was read: by a forward pass, by an agent that acts on it, or only looked at.
 CREATE OR REPLACE VIEW reads AS
@@ -210,7 +210,7 @@ SELECT * FROM (
   WHERE false
   UNION ALL BY NAME
   SELECT * FROM read_parquet('events/reads/*.parquet', union_by_name = true)
-) WHERE run_id = 'feb907961589';
+) WHERE run_id = '8fa2dc5d9134';
 
 -- A right to use an object for a while.
 CREATE OR REPLACE VIEW leases AS
@@ -257,7 +257,7 @@ SELECT * FROM (
   WHERE false
   UNION ALL BY NAME
   SELECT * FROM read_parquet('events/decisions/*.parquet', union_by_name = true)
-) WHERE run_id = 'feb907961589';
+) WHERE run_id = '8fa2dc5d9134';
 
 -- One row of an agreed walk from an epoch to the next, by each member and the proposer.
 CREATE OR REPLACE VIEW transitions AS
@@ -286,7 +286,7 @@ SELECT * FROM (
   WHERE false
   UNION ALL BY NAME
   SELECT * FROM read_parquet('events/transitions/*.parquet', union_by_name = true)
-) WHERE run_id = 'feb907961589';
+) WHERE run_id = '8fa2dc5d9134';
 
 -- What was relaxed and must be settled before climbing back.
 CREATE OR REPLACE VIEW debt AS
@@ -317,7 +317,7 @@ SELECT * FROM (
   WHERE false
   UNION ALL BY NAME
   SELECT * FROM read_parquet('events/debt/*.parquet', union_by_name = true)
-) WHERE run_id = 'feb907961589';
+) WHERE run_id = '8fa2dc5d9134';
 
 -- The view changed: who is in, who joined, who left and why. Carries the new epoch.
 CREATE OR REPLACE VIEW membership AS
@@ -340,7 +340,7 @@ SELECT * FROM (
   WHERE false
   UNION ALL BY NAME
   SELECT * FROM read_parquet('events/membership/*.parquet', union_by_name = true)
-) WHERE run_id = 'feb907961589';
+) WHERE run_id = '8fa2dc5d9134';
 
 -- A measured health value of an actor.
 CREATE OR REPLACE VIEW health AS
@@ -367,7 +367,7 @@ SELECT * FROM (
   WHERE false
   UNION ALL BY NAME
   SELECT * FROM read_parquet('events/health/*.parquet', union_by_name = true)
-) WHERE run_id = 'feb907961589';
+) WHERE run_id = '8fa2dc5d9134';
 
 -- A checkpoint was saved or loaded, or a live snapshot received at rejoin.
 CREATE OR REPLACE VIEW checkpoints AS
@@ -397,7 +397,7 @@ SELECT * FROM (
   WHERE false
   UNION ALL BY NAME
   SELECT * FROM read_parquet('events/checkpoints/*.parquet', union_by_name = true)
-) WHERE run_id = 'feb907961589';
+) WHERE run_id = '8fa2dc5d9134';
 
 -- The digest of an object's bytes at a version (STRONG) or frontier (else).
 CREATE OR REPLACE VIEW digests AS
@@ -420,7 +420,7 @@ SELECT * FROM (
   WHERE false
   UNION ALL BY NAME
   SELECT * FROM read_parquet('events/digests/*.parquet', union_by_name = true)
-) WHERE run_id = 'feb907961589';
+) WHERE run_id = '8fa2dc5d9134';
 
 -- A span in which the actor's device (or, on CPU, its process) was busy.
 CREATE OR REPLACE VIEW compute AS
