@@ -11,11 +11,14 @@ from cascade_runtime.vocabulary.report import DebtSummary, Report, TransitionSum
 def walk_lines(report: Report, page: Page) -> Iterator[str]:
     """A line a walk: when, from where to where, on what, with whom."""
     begin = min((w.wall_ns for w in report.transitions), default=0)
+    members: dict[str, list[int]] = {}
     for walk in report.transitions:
+        stay = members.get(walk.group_id) == walk.members
+        members[walk.group_id] = walk.members
         after = (walk.wall_ns - begin) / 1e9
         when = clock_time(walk.wall_ns) if walk.wall_ns == begin else f"+{after:.3f} s"
         group = "" if walk.group_id == "world" else f" of {walk.group_id}"
-        yield from page.wrap(f"{when}  {_move(walk)}{group}: {_members(walk)}", "  - ")
+        yield from page.wrap(f"{when}  {_move(walk, stay)}{group}: {_members(walk)}", "  - ")
 
 
 def _ended(walk: TransitionSummary) -> bool:
@@ -23,12 +26,13 @@ def _ended(walk: TransitionSummary) -> bool:
     return not walk.members and walk.fault is None
 
 
-def _move(walk: TransitionSummary) -> str:
+def _move(walk: TransitionSummary, members_stay: bool) -> str:
     fault = f" on {walk.fault}" if walk.fault else ""
     if _ended(walk):
         return f"epoch {walk.new_epoch}: the job ended in {walk.to_regime}"
     if walk.from_regime == walk.to_regime:
-        return f"epoch {walk.new_epoch}: stays {walk.to_regime}, members change{fault}"
+        what = f" ({walk.reason})" if members_stay and walk.reason else ", members change"
+        return f"epoch {walk.new_epoch}: stays {walk.to_regime}{what}{fault}"
     return f"epoch {walk.new_epoch}: {walk.from_regime} to {walk.to_regime}{fault}"
 
 

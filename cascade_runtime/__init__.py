@@ -14,6 +14,7 @@ _LAZY = {
     "attach": "cascade_runtime.job",
     "finish": "cascade_runtime.job",
     "start_step": "cascade_runtime.job",
+    "decided_steps": "cascade_runtime.job",
     "regime": "cascade_runtime.job",
     "debt": "cascade_runtime.job",
     "on_transition": "cascade_runtime.job",

@@ -130,6 +130,15 @@ def start_step() -> int:
     return _state.session.joined_at or 0
 
 
+def decided_steps() -> int:
+    """How many steps the job has decided, as this rank counts them; 0 before ``attach``.
+
+    A cohort that steps by itself counts its own steps; when all step together again, all count on from
+    the furthest. A loop that asks after each step ends where the others' do.
+    """
+    return _state.session.member.decided if _state.session is not None else 0
+
+
 def regime() -> Regime:
     """The regime in force for this rank; STRONG before ``attach``."""
     return _state.session.member.view.regime if _state.session is not None else Regime.STRONG

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from cascade_runtime.agent.coming import Coming
 from cascade_runtime.agent.config import JobConfig
 from cascade_runtime.agent.control_log import ControlLog
 from cascade_runtime.agent.gpu_samples import GpuSampler
@@ -73,6 +74,7 @@ class HostState:
         self.watch = Watch(config, index, self.judge, self.rows)
         self.hosts = HostWatch()
         self.joins = Joins()
+        self.coming = Coming()
         self.ranks: dict[int, RankProcess] = {}
         """The processes of this host, by rank."""
         self.attached: set[Actor] = set()
@@ -107,7 +109,7 @@ class HostState:
 
     def plan(self, current: View, facts: dict[Actor, Facts]) -> Plan | Drains | Awaits:
         """What is to follow from the facts that a walk has gathered."""
-        return plan_next(
+        plan = plan_next(
             current,
             facts,
             self.judge.triggers,
@@ -116,6 +118,9 @@ class HostState:
             self.actor,
             self.newcomers_ready(),
         )
+        if not isinstance(plan, Plan):
+            return plan
+        return plan._replace(view=self.coming.named(plan.view, current))
 
     def newcomers_ready(self) -> list[Level]:
         """Newcomers of any host that the next view may let in."""

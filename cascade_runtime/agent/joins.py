@@ -26,6 +26,8 @@ class Joins:
         self._levels: dict[Actor, Level] = {}
         self._given_up: set[tuple[Actor, int]] = set()
         self._held_up: Counter[Actor] = Counter()
+        self._held_back: set[tuple[Actor, int]] = set()
+        """Newcomers that were told of to wait for all to step together, and in which epoch."""
 
     def on_level(self, level: Level) -> None:
         """A newcomer told where it stands, or takes back what it told."""
@@ -59,6 +61,14 @@ class Joins:
         self._given_up.update((actor, epoch) for actor in actors)
         self._held_up.update(actors)
 
+    def held_back(self, actor: Actor, view: View) -> str | None:
+        """Why no member serves this newcomer: cohorts are apart. Told once a view."""
+        told = (actor, view.epoch)
+        if len(view.cohorts) < 2 or told in self._held_back:
+            return None
+        self._held_back = {t for t in self._held_back if t[1] == view.epoch} | {told}
+        return _why_held_back(actor, view)
+
     def ready(self, view: View, lost: Collection[Actor]) -> list[Level]:
         """Newcomers that the walk from ``view`` may let in.
 
@@ -78,6 +88,15 @@ class Joins:
             and (actor, view.epoch) not in self._given_up
             and self._held_up[actor] < TRIES
         ]
+
+
+def _why_held_back(actor: Actor, view: View) -> str:
+    alone = sorted(m for c in sorted(view.cohorts, key=len)[:-1] for m in c)
+    names = ", ".join(map(str, alone))
+    who = (
+        f"rank {names} steps by itself" if len(alone) == 1 else f"ranks {names} step by themselves"
+    )
+    return f"rank {actor} waits to join: {who}, and nobody joins before all step together"
 
 
 def source_for(view: View, lost: Collection[Actor], attempt: int) -> Actor | None:

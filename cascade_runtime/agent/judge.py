@@ -126,6 +126,10 @@ class Judge:
         self._rows.decision(trigger, regime, to, changed, reason)
         return False
 
+    def stood_s(self, now: float) -> float:
+        """How long (s) the view has stood."""
+        return now - self._installed_at
+
     @property
     def deaths(self) -> bool:
         """A death waits for its walk."""
@@ -212,6 +216,8 @@ class Judge:
             return False, None
         if any(t.fault in RECOVERIES for t in self.triggers):
             return True, None
+        if view.coming:
+            return False, None  # what was relaxed for newcomers stands open until they are level
         equal = reconciler.equal()
         if equal is not True:
             if equal is False and not self._told_unequal:

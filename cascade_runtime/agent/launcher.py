@@ -126,6 +126,8 @@ class Launcher:
             again; infinity: for ever, for whoever measures the job without it.
     """
 
+    agent_module = "cascade_runtime.agent"
+
     def __init__(self, config: JobConfig, *, stopped_agent_s: float = STOPPED_AGENT_S) -> None:
         self.config = config
         self._stopped_agent_s = stopped_agent_s
@@ -170,7 +172,7 @@ class Launcher:
         return rank_pids(self.config)
 
     def _start(self, index: int) -> None:
-        command = [sys.executable, "-m", "cascade_runtime.agent", str(self._path), str(index)]
+        command = [sys.executable, "-m", self.agent_module, str(self._path), str(index)]
         command.append(str(os.getpid()))
         self._starts[index] += 1
         child = subprocess.Popen(command, start_new_session=True)

@@ -207,6 +207,10 @@ class Newcomers:
         if source is not None:
             serve = Serve(asked.actor, source, asked.address)
             self._host.post.send(self._host.config.host_of(source.rank), serve)
+        elif why := self._host.joins.held_back(asked.actor, view):
+            self._host.say(why)
+            trigger = Trigger(FaultEvent.NODE_CHURN_HIGH, None, [], why)
+            self._host.rows.decision(trigger, view.regime, view.regime, False, why)
 
     def on_message(self, body: Serve | Level | Ended) -> None:
         """From an agent, this one too."""
@@ -218,6 +222,7 @@ class Newcomers:
                 self._host.walker.replan()
             case Ended(actor=actor):
                 self._host.joins.ended(actor)
+                self._host.coming.forget([actor])
                 self._host.walker.replan()
 
     def greet(self, index: int) -> None:
@@ -231,10 +236,22 @@ class Newcomers:
     def wants_walk(self) -> bool:
         """Somebody is level, and nothing more urgent is to be walked for."""
         leaving = self._host.judge.leaving & set(self._host.walker.view.members)
-        return not leaving and not self._host.judge.deaths and bool(self._host.newcomers_ready())
+        if leaving or self._host.judge.deaths:
+            return False
+        return bool(self._host.newcomers_ready()) or self._tells_of_others()
+
+    def _tells_of_others(self) -> bool:
+        """Others are on the way than the view has on record."""
+        now_s = asyncio.get_running_loop().time()
+        may_walk = (
+            self._host.judge.stood_s(now_s) >= self._host.judge.policy.walk.min_interval_ms / 1000
+        )
+        return may_walk and self._host.coming.is_news(self._host.walker.view)
 
     def look(self, now_s: float) -> None:
         """Where this agent leads: everybody is not held up for a newcomer that does not get there."""
+        told = self._host.watch.not_level | {level.actor for level in self._host.joins.told()}
+        self._host.coming.look(told, now_s)
         awaits = self._host.walker.awaits
         if awaits is None:
             self._waiting_since = None
@@ -250,6 +267,7 @@ class Newcomers:
     def installed(self, view: View) -> None:
         """A view was committed: some are members now, the others must know of it."""
         self._host.joins.install(view)
+        self._host.coming.forget(view.members)
         for actor in view.members:
             self._local.pop(actor, None)
         for actor in self._local:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from cascade_runtime.agent.plan_cohorts import is_apart, is_refused, parted, plan_apart, why_bound
+from cascade_runtime.agent.plan_cohorts import (
+    is_apart,
+    is_refused,
+    parted,
+    plan_apart,
+    why_bound,
+)
+from cascade_runtime.agent.plan_joins import plan_join
 from cascade_runtime.agent.plan_parts import (
     Awaits,
     Drains,
@@ -126,7 +133,8 @@ def plan_next(
     if coming := [n.actor for n in near if n.decided < cut]:
         return Awaits(cut, coming)
     if near:
-        return Plan(_join(current, facts, [n.actor for n in near], cut, proposer), None, None)
+        new = [n.actor for n in near]
+        return Plan(plan_join(current, facts, new, cut, policy, proposer), None, None)
     same = View(
         epoch=current.epoch + 1,
         regime=current.regime,
@@ -184,30 +192,3 @@ def _after_deaths(
         in_flight=in_flight_of(current, facts, cut),
     )
     return Plan(view, trigger, decision)
-
-
-def _join(
-    current: View,
-    facts: Mapping[Actor, Facts],
-    newcomers: list[Actor],
-    cut: int,
-    proposer: Actor,
-) -> View:
-    members = sorted([*current.members, *newcomers])
-    in_flight = in_flight_of(current, facts, cut)
-    came = "came back" if all(a.incarnation for a in newcomers) else "joined"
-    return View(
-        epoch=current.epoch + 1,
-        regime=current.regime,
-        from_regime=current.regime,
-        members=members,
-        cohorts=[members],
-        reason=f"{ranks_of(newcomers)} {came}",
-        proposer=proposer,
-        joined=newcomers,
-        member_reason="joined",
-        cut_step=cut,
-        # Where the author changes, the open step is issued again under the new one's name.
-        voided=in_flight if min(members) != min(current.members) else [],
-        in_flight=in_flight,
-    )

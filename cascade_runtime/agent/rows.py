@@ -175,7 +175,7 @@ class AgentRows:
             reason=view.reason,
             new_epoch=view.epoch,
             members=view.members,
-            cohorts=view.cohorts,
+            cohorts=view.recorded_cohorts,
             proposer=view.proposer,
             evidence=view.evidence,
         )

@@ -134,6 +134,11 @@ class Watch:
         if not_level:
             self._not_level[agent] = now_s, not_level
 
+    @property
+    def not_level(self) -> set[Actor]:
+        """Newcomers of all hosts that are not level, as their agents told of last."""
+        return {actor for _, told in self._not_level.values() for actor in told}
+
     def on_gpus(self, looks: Iterable[Look], pids: Mapping[int, Actor], now_s: float) -> None:
         """Samples of this host's GPUs, with the ranks by their process numbers."""
         for look in looks:

@@ -198,6 +198,8 @@ class Newcomer:
             if not self._taken.is_level(view):
                 self._end("was let in without being level", 75)
             return view
+        if len(view.cohorts) == 1 < len(member.view.cohorts) and self._serving is None:
+            self._ask_at = 0.0  # nobody could serve it while cohorts were apart
         member.note_view(view)
         if not view.members:
             self._end("came too late: the job is over", 0)

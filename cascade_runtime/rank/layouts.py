@@ -108,18 +108,22 @@ class Layouts:
         """The open step is about to be decided, so all members have this cut."""
         following = self._member.decided + 2
         self._decided = [self._cut(p, following) for p in parts if not p.is_fold]
-        self._unproved.clear()
+        if len(self._member.view.cohorts) == 1:
+            self._unproved.clear()
 
     def look_again(self) -> None:
         """DDP was built anew here, in the step in which it was on all ranks."""
         self._last_look = self._member.decided + LOOKS
 
-    def admit(self, view: View) -> None:
-        """Newcomers are let in by this view: nothing is known of what they will cut."""
-        if view.joined:
-            self._decided, self._agreed = [], None
-            self._unproved.update(view.joined)
-            self._last_look = view.cut_step + LOOKS
+    def admit(self, view: View) -> bool:
+        """Newcomers are let in, or step with the others now: nothing is known of what they cut; True then."""
+        meets = bool(self._unproved) and len(view.cohorts) == 1
+        if not (view.joined or meets):
+            return False
+        self._decided, self._agreed = [], None
+        self._unproved.update(view.joined)
+        self._last_look = view.cut_step + LOOKS
+        return True
 
     def _cuts(self, parts: list[Part]) -> list[CutOfPart]:
         step = self._member.decided + 1

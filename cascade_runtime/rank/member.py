@@ -65,7 +65,8 @@ class Member(Stand):
         self._debts = Debts(actor, recorder, link)
         self._rows = ViewRows(recorder)
         link.epoch = view.epoch
-        recorder.set_view(view.epoch, view.regime)
+        if actor in view.members:  # a newcomer holds nothing yet, in no regime
+            recorder.set_view(view.epoch, view.regime)
         recorder.set_step(1)
 
     @property
@@ -208,6 +209,9 @@ class Member(Stand):
         """A newcomer hears of a view without it; what it acknowledges next comes after this one."""
         self.view = view
         self._link.epoch = view.epoch
+        if self.actor in view.coming:
+            self._recorder.set_view(view.epoch, view.regime)
+            self._rows.coming(view, self.actor)
 
     # ---- the walk --------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ class ViewRows:
             reason=view.reason,
             new_epoch=view.epoch,
             members=view.members,
-            cohorts=view.cohorts,
+            cohorts=view.recorded_cohorts,
             proposer=view.proposer,
             evidence=view.evidence,
         )
@@ -59,6 +59,11 @@ class ViewRows:
             replaces=None if len(view.cohorts) > 1 or view.cuts else self._comm_id,
         )
         self._comm_id = comm_id
+
+    def coming(self, view: View, actor: Actor) -> None:
+        """A newcomer on its way is a cohort of its own: it reduces with nobody, it only folds."""
+        index = view.recorded_cohorts.index([actor])
+        self.side_group([actor], -2 - view.epoch, f"cohort/{view.epoch}/{index}")
 
     def side_group(self, members: list[Actor], ordinal: int, label: str) -> None:
         """A communicator of some of the view's members, for a while."""

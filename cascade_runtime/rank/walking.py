@@ -213,8 +213,7 @@ class Walking:
         if member.actor not in view.members:
             self.has_left = True
             return
-        if view.joined:
-            self._layouts.admit(view)
+        if self._layouts.admit(view):
             self._step.is_held = True
         if self._feeds is not None:
             if len(view.cohorts) > 1:

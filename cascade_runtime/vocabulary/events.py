@@ -252,9 +252,10 @@ class Transitions(Event, tag="transitions", frozen=True, array_like=True, gc=Fal
     reason: Annotated[str | None, Meta(description="one sentence")] = None
     new_epoch: Annotated[Int64 | None, Meta(description="the epoch walked to")] = None
     members: Annotated[list[Actor] | None, Meta(description="of the new view")] = None
-    cohorts: Annotated[list[list[Actor]] | None, Meta(description="members that step together")] = (
-        None
-    )
+    cohorts: Annotated[
+        list[list[Actor]] | None,
+        Meta(description="members that step together; a newcomer on its way is one by itself"),
+    ] = None
     proposer: Annotated[Actor | None, Meta(description="the agent that proposed")] = None
     evidence: Annotated[list[EventRef] | None, Meta(description="rows the fault rests on")] = None
 

@@ -36,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--scenario",
         default="minute",
         metavar="NAME",
-        help="minute, kill-one, kill-rank0, two-dead, freeze, straggler, rejoin, agent-dies, "
-        "stale-plan, resume-wrong or clean (minute)",
+        help="minute, kill-one, kill-rank0, two-dead, freeze, straggler, rejoin, join-mid-task, "
+        "join-no-downgrade, agent-dies, stale-plan, resume-wrong or clean (minute)",
     )
     parser.add_argument(
         "--virtual-hosts", type=int, default=1, metavar="H", help="play H hosts, an agent each (1)"

@@ -34,6 +34,14 @@ class KillAgent:
 
 
 @dataclass(frozen=True)
+class Join:
+    """Have the script started as a rank that never was, when rank ``rank`` has decided ``after_step``."""
+
+    after_step: int
+    rank: int = 0
+
+
+@dataclass(frozen=True)
 class Late:
     """``rank`` comes ``ms`` late to each step from ``first_step`` to ``last_step``; it does so itself."""
 
@@ -48,5 +56,17 @@ class Late:
         return ["--late-rank", str(self.rank), "--late-ms", str(self.ms), "--late-steps", steps]
 
 
-Strike = Kill | Stop | KillAgent
+@dataclass(frozen=True)
+class Cold:
+    """A rank that joins takes ``ms`` longer for each of its first ``steps``; it does so itself."""
+
+    steps: int
+    ms: float
+
+    def arguments(self) -> list[str]:
+        """For the training script."""
+        return ["--cold-steps", str(self.steps), "--cold-ms", str(self.ms)]
+
+
+Strike = Kill | Stop | KillAgent | Join
 """What comes from outside of the job."""

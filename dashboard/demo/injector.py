@@ -9,11 +9,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from cascade_runtime.agent.add_rank import add_rank, next_new_rank
 from cascade_runtime.agent.config import JobConfig
 from cascade_runtime.agent.launcher import rank_pids
 from cascade_runtime.progress import Progress, read_progress
+from cascade_runtime.vocabulary.errors import BadUsage
 from cascade_runtime.vocabulary.identity import Actor
-from dashboard.demo.faults import KillAgent, Stop, Strike
+from dashboard.demo.faults import Join, Kill, KillAgent, Stop, Strike
 
 POLL_S = 0.0005
 
@@ -67,6 +69,9 @@ class Injector:
         progress = read_progress(self._config.progress_path(actor))
         if progress is None or not self._is_time(strike, progress):
             return
+        if isinstance(strike, Join):
+            self._add_rank(strike, progress.decided)
+            return
         pid = self._pid(strike)
         if pid is None:
             return
@@ -80,12 +85,23 @@ class Injector:
             self._to_continue.append((time.monotonic() + strike.seconds, pid, strike))
         self._say(f"{_what(strike)} in step {progress.decided + 1}")
 
+    def _add_rank(self, strike: Join, decided: int) -> None:
+        self._waiting.remove(strike)
+        rank = next_new_rank(self._config)
+        try:
+            add_rank(self._config, rank)
+        except BadUsage as error:  # the job has just ended: it is told as a fault that was not done
+            self._say(str(error))
+            return
+        self.struck.append((strike, decided))
+        self._say(f"added rank {rank} after step {decided}")
+
     def _is_time(self, strike: Strike, progress: Progress) -> bool:
         if progress.decided < strike.after_step:
             return False
-        return isinstance(strike, KillAgent) or progress.phase in self._phases
+        return isinstance(strike, KillAgent | Join) or progress.phase in self._phases
 
-    def _pid(self, strike: Strike) -> int | None:
+    def _pid(self, strike: Kill | Stop | KillAgent) -> int | None:
         if not isinstance(strike, KillAgent):
             return rank_pids(self._config).get(Actor(strike.rank))
         try:
@@ -106,7 +122,7 @@ class Injector:
             self._say(f"let rank {stop.rank} run again (SIGCONT)")
 
 
-def _what(strike: Strike) -> str:
+def _what(strike: Kill | Stop | KillAgent) -> str:
     match strike:
         case KillAgent(host=host):
             return f"killed the agent of host {host} (SIGKILL)"

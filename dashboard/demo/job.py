@@ -15,7 +15,7 @@ def job_of(
     num_ranks: int,
     num_hosts: int = 1,
     out: Path,
-    policy: str = "default",
+    policy: str | None = None,
     folder: Path | None = None,
 ) -> JobConfig:
     """The scenario's job, with its trace folder made; its trace tells what is going to happen.
@@ -25,7 +25,7 @@ def job_of(
         num_ranks: at least ``scenario.needs_ranks``.
         num_hosts: agents, as if each were on a host of its own.
         out: where the trace goes.
-        policy: by name, or the path of a TOML file.
+        policy: by name, or the path of a TOML file; the scenario's own where none is given.
         folder: what the run before has left, where the scenario has one.
 
     Raises:
@@ -33,14 +33,14 @@ def job_of(
     """
     script = [_script(scenario), "--steps", str(scenario.steps)]
     script += ["--pause-ms", str(scenario.pause_ms), *scenario.arguments]
-    if scenario.late is not None:
-        script += scenario.late.arguments()
+    for how in (scenario.late, scenario.cold):
+        script += how.arguments() if how is not None else []
     return make_config(
         [*script, *_folder(folder)],
         num_ranks=num_ranks,
         num_hosts=num_hosts,
         mode=scenario.mode,
-        policy=policy,
+        policy=policy or str(policy_file(scenario.policy)),
         trace_dir=out,
         name=scenario.name,
         respawn=scenario.respawn,
@@ -63,3 +63,9 @@ def _script(scenario: Scenario) -> str:
 
 def _folder(folder: Path | None) -> list[str]:
     return [] if folder is None else ["--folder", str(folder)]
+
+
+def policy_file(name: str) -> Path:
+    """A scenario's policy: a file of ``policies/`` beside this one, or the name of a packaged one."""
+    own = Path(__file__).with_name("policies") / f"{name}.toml"
+    return own if own.exists() else Path(name)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from cascade_runtime.vocabulary.errors import BadUsage
 from cascade_runtime.vocabulary.report import Report
 from cascade_runtime.vocabulary.results import Verdict
-from dashboard.demo.faults import Kill, KillAgent, Late, Stop, Strike
+from dashboard.demo.faults import Cold, Join, Kill, KillAgent, Late, Stop, Strike
 
 
 class Move(NamedTuple):
@@ -55,6 +55,10 @@ class Scenario:
     mode: str = "enforce"
     least_ranks: int = 2
     """Fewer cannot play it, besides the ranks that something is done to."""
+    cold: Cold | None = None
+    """How slow a rank that joins is at first."""
+    policy: str = "default"
+    """By name, or of a file in ``policies/`` beside this one."""
 
     @property
     def needs_ranks(self) -> int:
@@ -70,6 +74,8 @@ _RECOVERED = Move("EVENTUAL", "CAUSAL", "RECOVERY_DETECTED")
 _LATE = Move("STRONG", "CAUSAL", "RANK_SKEW_HIGH")
 _CHURN = Move("STRONG", "CAUSAL", "NODE_CHURN_HIGH")
 _CALM = Move("CAUSAL", "STRONG", "STABLE_SYNC")
+
+_COLD = Cold(steps=12, ms=400.0)
 
 _ALL_TRAIN = "All ranks train together, one reduction a step: the regime is STRONG."
 _SETTLED = (
@@ -211,6 +217,46 @@ _STORIES = (
         pause_ms=100.0,
         strikes=(Kill(rank=2, after_step=40),),
         respawn=1,
+    ),
+    Scenario(
+        name="join-mid-task",
+        summary="a rank joins while the others train: they never wait for it",
+        story=(
+            _ALL_TRAIN,
+            "After step 40 a rank is started that never was. It has nothing of the others' state: "
+            "NODE_CHURN_HIGH, and they walk to CAUSAL, with the newcomer as a cohort of its own.",
+            "While they go on, the newcomer joins: snapshot and log of a live member, then a walk lets it in. "
+            "It steps by itself, for its first steps are slow; what each cohort learns goes to the other.",
+            "When it keeps the others' pace a walk makes all one cohort: all are level, and the debt of "
+            "the downgrade is settled.",
+            "Nobody came or went for 30 s: STABLE_SYNC, back to STRONG, all together.",
+            "All train to the last step and hold the same parameters.",
+        ),
+        expected="ok",
+        path=(_CHURN, _CALM),
+        steps=420,
+        pause_ms=90.0,
+        strikes=(Join(after_step=40),),
+        cold=_COLD,
+        policy="cohorts",
+    ),
+    Scenario(
+        name="join-no-downgrade",
+        summary="join-mid-task done wrong: no walk to CAUSAL, so everybody waits for the newcomer",
+        story=(
+            _ALL_TRAIN,
+            "After step 40 a newcomer joins: snapshot and log of a live member, then a walk lets it in. The "
+            "policy has no move for it, so the regime stays what it was.",
+            "Its first 12 steps take 400 ms longer, and all others wait for it in each: the stall that the "
+            "downgrade of join-mid-task spares them.",
+            "All train to the last step. No promise was broken; see who waited for whom.",
+        ),
+        expected="ok",
+        steps=140,
+        pause_ms=90.0,
+        strikes=(Join(after_step=40),),
+        cold=_COLD,
+        policy="no-downgrade",
     ),
     Scenario(
         name="agent-dies",

@@ -1,6 +1,7 @@
 """A plain DistributedDataParallel job, as anybody writes it.
 
-All that it knows of CASCADE is where its loop begins: a rank that comes back goes on where the others are.
+All that it knows of CASCADE is where its loop begins and how far the job is: a rank that comes later goes
+on where the others are.
 
 A student network learns a fixed teacher from seeded data; rank r's batch of step s depends on
 (seed, r, s) alone, so a run can be computed again without the contributions that a dead rank never
@@ -62,6 +63,8 @@ def main() -> None:
     parser.add_argument("--late-rank", type=int, default=-1, help="the rank that comes late ...")
     parser.add_argument("--late-ms", type=float, default=50.0, help="... by this, asleep ...")
     parser.add_argument("--late-steps", default="1-0", help="... in the steps FIRST-LAST")
+    parser.add_argument("--cold-steps", type=int, default=0, help="a rank that joins is slow ...")
+    parser.add_argument("--cold-ms", type=float, default=300.0, help="... by this, so often")
     parser.add_argument("--dtype", choices=("float32", "float64"), default="float32")
     arguments = parser.parse_args()
 
@@ -74,14 +77,23 @@ def main() -> None:
     loss_of = nn.CrossEntropyLoss()
     loss = torch.zeros(())
     first_late, last_late = (int(step) for step in arguments.late_steps.split("-"))
-    for step in range(cascade.start_step() + 1, arguments.steps + 1):
+    step = joined_at = cascade.start_step()
+    num_cold = arguments.cold_steps if joined_at else 0
+    while step < arguments.steps:
+        step += 1
         inputs, labels = batch_of(arguments.seed, rank, step)
         if rank == arguments.late_rank and first_late <= step <= last_late:
             time.sleep(arguments.late_ms / 1000)  # as a slow reader of its data would
+        if num_cold > 0:
+            num_cold -= 1
+            time.sleep(arguments.cold_ms / 1000)  # as one whose data is not in any cache yet
         optimizer.zero_grad()
         loss = loss_of(model(inputs), labels)
         loss.backward()
         optimizer.step()
+        step = max(
+            step, cascade.decided_steps()
+        )  # who has stepped by itself counts on with the others
         if arguments.pause_ms:
             time.sleep(arguments.pause_ms / 1000)
     print(f"rank {rank}: {arguments.steps} steps, loss {loss.item():.4f}", flush=True)

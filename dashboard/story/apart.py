@@ -25,7 +25,9 @@ def apart_words(walks: Sequence[Walk], end_ns: int) -> list[str]:
     alone: dict[int, bool] = {}
     ends = [walk.at_ns for walk in walks[1:]] + [end_ns]
     for walk, end in zip(walks, ends, strict=True):
-        members = set(walk.members)  # a newcomer on its way is a cohort on record, and steps not yet
+        members = set(
+            walk.members
+        )  # a newcomer on its way is a cohort on record, and steps not yet
         for cohort in _smaller([one for one in walk.cohorts if members.issuperset(one)]):
             for rank in cohort:
                 for_ns[rank] += max(0, end - walk.at_ns)
@@ -35,8 +37,7 @@ def apart_words(walks: Sequence[Walk], end_ns: int) -> list[str]:
         ranks.setdefault((ns, alone[rank]), []).append(rank)
     told = sorted(ranks.items(), key=lambda item: (-item[0][0], min(item[1])))[:MAX_SPANS]
     return [
-        f"{who(of)} {_how(of, is_alone=is_alone)} for {duration(ns)}"
-        for (ns, is_alone), of in told
+        f"{who(of)} {_how(of, is_alone=is_alone)} for {duration(ns)}" for (ns, is_alone), of in told
     ]
 
 

@@ -9,6 +9,9 @@ from dashboard.story.model import Walk
 from dashboard.story.names import GroupNames
 from dashboard.story.words import number_spans, plain, sentence, who
 
+_FEW = 4
+"""So many cohorts are named."""
+
 _Actors = frozenset[tuple[int, int]]
 
 
@@ -21,6 +24,7 @@ def walks_of(facts: Facts, names: GroupNames) -> list[Walk]:
     whole: dict[str, frozenset[int]] = {
         row["group_id"]: frozenset(_ranks(_actors(row["members"]))) for row in facts.rows.views
     }
+    present = {group: sorted(ranks) for group, ranks in whole.items()}
     found = []
     for row in facts.rows.walks:  # by group and epoch
         members, group = _ranks(_actors(row["members"])), row["group_id"]
@@ -29,6 +33,8 @@ def walks_of(facts: Facts, names: GroupNames) -> list[Walk]:
         if strong or group not in whole:
             whole[group] = frozenset(members)
         found.append(_walk(facts, row, names(group), members, sorted(gone)))
+        found[-1].sentence = _sentence(found[-1], members != present.get(group))
+        present[group] = members
     found.sort(key=lambda walk: (walk.at_ns, walk.group, walk.epoch, walk.members))
     _name(found)
     return found
@@ -52,7 +58,7 @@ def _walk(
     facts: Facts, row: dict[str, Any], group: str, members: list[int], gone: list[int]
 ) -> Walk:
     proposer = row["proposer"]
-    walk = Walk(
+    return Walk(
         id=f"{group}:{row['epoch']}",
         group=group,
         epoch=row["epoch"],
@@ -67,11 +73,9 @@ def _walk(
         proposer=None if proposer is None else proposer["rank"],
         sentence="",
     )
-    walk.sentence = _sentence(walk)
-    return walk
 
 
-def _sentence(walk: Walk) -> str:
+def _sentence(walk: Walk, members_change: bool) -> str:
     came, to = walk.from_regime or "an unknown regime", walk.to_regime or "an unknown regime"
     if is_end(walk):
         why = f" ({walk.reason})" if walk.reason else ""
@@ -80,12 +84,14 @@ def _sentence(walk: Walk) -> str:
     said = f"epoch {walk.epoch}: {came} to {to}{on}"
     if came == to:
         why = f" ({walk.reason})" if walk.reason else ""
-        said = f"epoch {walk.epoch}: stays {to}{on}, the members change{why}"
+        said = f"epoch {walk.epoch}: stays {to}{on}{', the members change' * members_change}{why}"
     said += f"; members {number_spans(walk.members) or 'nobody'}"
     if walk.missing:
         said += f", without {who(walk.missing)}"
     if len(walk.cohorts) > 1:
         said += f", in {len(walk.cohorts)} cohorts"
+        if len(walk.cohorts) <= _FEW:
+            said += f": {' and '.join(map(number_spans, walk.cohorts))}"
     return sentence(said)
 
 

@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 
 POLICY = load_policy()
 POLICY.cohorts = CohortRules(split=True)
+WHOLE = load_policy()
+WHOLE.cohorts = CohortRules(split=False)
 PATIENCE = 4
 """A walk that stands still for so many ticks is taken over by an agent that does not lead."""
 
@@ -250,7 +252,8 @@ class Agent:
 
     def _plan(self, current: View, facts: dict[Actor, Facts]) -> Plan | Drains | Awaits:
         relaxed = self.reconciler.relaxed()
-        plan = plan_next(current, facts, self.triggers, relaxed, POLICY, self.actor, self._ready())
+        policy = self.cluster.policy
+        plan = plan_next(current, facts, self.triggers, relaxed, policy, self.actor, self._ready())
         began = self._began.get(self.walker.promised, 0)
         self.cluster.laws.planned(current, facts, plan, began)
         return plan

@@ -124,7 +124,9 @@ class Laws:
         assert view.regime is view.from_regime is not Regime.EVENTUAL
         assert view.members == sorted([*current.members, *view.joined])
         assert len({m.rank for m in view.members}) == len(view.members), "a rank twice"
-        if min(view.joined) < min(current.members):
+        alone = sorted([current.members, *([a] for a in view.joined)])
+        assert view.cohorts in ([view.members], alone)
+        if min(current.members) not in map(min, view.cohorts):
             assert set(view.voided) == set(view.in_flight), "open dots of an author that was"
 
     def _regime(self, view: View) -> None:

@@ -15,7 +15,7 @@ from cascade_runtime.agent.protocol import AgentHello, Ballot, Message, View
 from cascade_runtime.vocabulary.fault import FaultEvent
 from cascade_runtime.vocabulary.identity import Actor
 from cascade_runtime.vocabulary.regime import Regime
-from tests.agent.sim_agent import POLICY, Agent, Disk
+from tests.agent.sim_agent import POLICY, WHOLE, Agent, Disk
 from tests.agent.sim_fabric import Fabric
 from tests.agent.sim_laws import Laws
 from tests.agent.sim_newcomer import Newcomer
@@ -37,13 +37,16 @@ def number_of(actor: Actor) -> int:
 class Cluster:
     """``num_agents`` agents, ``num_ranks`` ranks in blocks, all in epoch 0 and running."""
 
-    def __init__(self, num_agents: int, num_ranks: int, hook: Hook | None = None) -> None:
+    def __init__(
+        self, num_agents: int, num_ranks: int, hook: Hook | None = None, *, splits: bool = True
+    ) -> None:
+        self.policy = POLICY if splits else WHOLE
         self.num_agents, self.num_ranks = num_agents, num_ranks
         self.fabric = Fabric()
         self.ranks: dict[Actor, Rank] = {}
         for number in range(num_ranks):
             self.ranks[Actor(number)] = Rank(Actor(number), self.fabric, self.ranks)
-        self.laws = Laws(POLICY, self.fabric, self.ranks)
+        self.laws = Laws(self.policy, self.fabric, self.ranks)
         self.disks = [Disk() for _ in range(num_agents)]
         self.installed = [-1] * num_agents
         self.ballots: set[Ballot] = set()

@@ -68,7 +68,8 @@ def play(seed: int) -> Cluster:
     """One schedule, to its end in calm."""
     chance = random.Random(seed)
     num_agents = chance.choice([1, 2, 2, 3, 3, 4])
-    cluster = Cluster(num_agents, chance.randint(max(3, num_agents), 7))
+    size = chance.randint(max(3, num_agents), 7)
+    cluster = Cluster(num_agents, size, splits=seed % 2 == 0)
     lose_and_start_again(cluster, chance, chance.choice([1, 1, 1, 2]))
     for _ in range(chance.choice([30, 80, 150])):
         disturb(cluster, chance, chance.choice([0.0, 0.01, 0.03, 0.06]))
@@ -85,10 +86,11 @@ def test_random_schedules_around_a_join(block):
     assert joins >= 30, "hardly anybody ever joined"
 
 
+@pytest.mark.parametrize("splits", [False, True])
 @pytest.mark.parametrize("num_agents", [1, 2, 3])
 @pytest.mark.parametrize("lost", [[0], [2], [0, 3], [1, 2]])
-def test_without_faults_everybody_is_back(num_agents, lost):
-    cluster = Cluster(num_agents, 5)
+def test_without_faults_everybody_is_back(num_agents, lost, splits):
+    cluster = Cluster(num_agents, 5, splits=splits)
     everybody = len(cluster.ranks)
     for number in lost:
         cluster.kill(list(cluster.ranks)[number])
@@ -103,11 +105,13 @@ def test_without_faults_everybody_is_back(num_agents, lost):
     back = [r for r in cluster.ranks.values() if isinstance(r, Newcomer)]
     assert [r.actor.rank for r in back] == lost
     assert all(r.is_member and r.decided == cluster.fabric.limit for r in back)
+    joins = [v for v in cluster.laws.history[1:] if v.joined and v.regime is Regime.CAUSAL]
+    assert all((len(v.cohorts) > 1) is splits for v in joins)
 
 
 def test_a_step_that_a_lost_source_decided_alone_is_not_joined_with():
     """Its log had told of it; the others made another step of that number, without its gradients."""
-    cluster = Cluster(1, 4)
+    cluster = Cluster(1, 4, splits=False)
     cluster.kill(Actor(3))
     for _ in range(6):
         cluster.flow()

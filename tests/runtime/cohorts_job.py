@@ -48,7 +48,8 @@ class Notes:
     def after(self, *ignored: object) -> None:
         del ignored
         session = attached()
-        assert session is not None
+        if session is None:
+            return  # a newcomer replays what the members have done
         member = session.member
         self.steps.append((time.monotonic(), member.decided, len(member.view.cohorts)))
         if member.is_apart and member.actor == member.author:

@@ -16,10 +16,11 @@ from tests.runtime.rejoin_job import Recipe
 
 def contributors(job: FinishedJob) -> dict[int, list[int]]:
     """Ranks whose gradients are in each decided step: the cohort of the epoch that first decided it."""
-    cohorts: dict[int, list[int]] = {}
+    cohorts: dict[int, list[list[int]]] = {}
     for row in job.rows("groups"):
         if (row["label"] or "").startswith("cohort/"):
-            cohorts[int(row["label"].split("/")[1])] = [m["rank"] for m in row["members"]]
+            told = cohorts.setdefault(int(row["label"].split("/")[1]), [])
+            told.append([m["rank"] for m in row["members"]])
     folds = _folds(job)
     applied = [
         row
@@ -38,13 +39,17 @@ def contributors(job: FinishedJob) -> dict[int, list[int]]:
         for row in applied
         if (row["rank"], row["incarnation"]) in finished
     }
-    first: dict[int, int] = {}
+    first: dict[int, tuple[int, int]] = {}
     for row in applied:
-        step = row["step"]
+        step, decided = row["step"], (row["epoch"], row["origin_rank"])
         if (step, *_dot(row)) in lasting:
-            first[step] = min(first.get(step, row["epoch"]), row["epoch"])
+            first[step] = min(first.get(step, decided), decided)
     assert len({step for step, *_ in lasting}) == len(lasting), "a step was decided twice"
-    return {step: cohorts[epoch] for step, epoch in first.items()}
+    # A newcomer on its way is a cohort of its own, and none of the author's.
+    return {
+        step: next(c for c in cohorts[epoch] if author in c)
+        for step, (epoch, author) in first.items()
+    }
 
 
 Dotted = tuple[int, int, int]

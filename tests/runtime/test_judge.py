@@ -118,6 +118,17 @@ def test_without_a_fault(agent, now, wanted):
     assert agent().wants(NOW + now) == wanted
 
 
+def test_what_was_relaxed_for_a_newcomer_stands_open_until_it_is_level():
+    agent = Agent(C, (DS,))
+    agent.view = view(0, 1, regime=C, epoch=2, coming=[Actor(5)])
+    agent.install(agent.view)
+    agent.report("a", "a").rounds(CALM)
+    assert agent.wants() == NOTHING
+    agent.view = view(0, 1, regime=C, epoch=3)
+    agent.install(agent.view)
+    assert agent.report("a", "a").wants() == (False, ["s"], True)
+
+
 @pytest.mark.parametrize("regime", [S, C, E])
 @pytest.mark.parametrize(
     "trigger", [death_of(1), Trigger(None, None, [], "rank 0 is stuck")], ids=["death", "stuck"]

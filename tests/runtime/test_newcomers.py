@@ -13,6 +13,7 @@ from cascade_runtime.agent import newcomers
 from cascade_runtime.agent.protocol import Level
 from cascade_runtime.agent.rank_process import RankProcess
 from cascade_runtime.vocabulary.identity import Actor
+from cascade_runtime.vocabulary.regime import Regime
 from tests.agent.facts import view
 from tests.runtime.lone_agent import ME, LoneAgent
 
@@ -234,3 +235,26 @@ def test_a_member_that_left_is_not_dead_afterwards(tmp_path: Path) -> None:
 
     second.run(remembers)
     assert second.host.walker.dead == {}
+
+
+def test_who_is_on_the_way_in_causal_is_put_on_record_by_a_walk(tmp_path: Path) -> None:
+    agent = LoneAgent(tmp_path, has_begun=False)
+    host, now = agent.host, view(0, 1, 2, regime=Regime.CAUSAL)
+    wanted: list[bool] = []
+
+    async def test(path: Path) -> None:
+        host.walker.install_first(now)
+        host.walker.take()
+        time_s = asyncio.get_running_loop().time()
+        host.coming.look([Actor(5)], time_s)
+        interval_s = host.judge.policy.walk.min_interval_ms / 1000
+        for stood_s in (0.0, interval_s):
+            host.judge.install(now, [now], time_s - stood_s)
+            wanted.append(agent.newcomers.wants_walk())
+        host.judge.leaving.add(ME)
+        wanted.append(agent.newcomers.wants_walk())
+
+    agent.run(test)
+    assert wanted == [False, True, False], (
+        "not at once after another walk, nor while somebody leaves"
+    )

@@ -79,6 +79,13 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     levels: list[SumLevel] = []
     optim_from: Actor | None = None
     cut_version: int = 0
+    coming: list[Actor] = []
+    """Newcomers on their way when this was proposed (below STRONG): no members, nobody waits for them."""
+
+    @property
+    def recorded_cohorts(self) -> list[list[Actor]]:
+        """The cohorts as rows say them: a newcomer on its way is one by itself."""
+        return [*self.cohorts, *([actor] for actor in self.coming)]
 
     def cut_of(self, actor: Actor) -> Cut:
         """The cut of those that ``actor`` stepped together with before this view."""
