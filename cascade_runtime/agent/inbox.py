@@ -71,8 +71,8 @@ class Inbox:
                     peer.send(pack_frame(body))
                 self._host.rendezvous.put(epoch, key, value)
             case Get(epoch=epoch, key=key):
-                current = epoch == self._host.walker.epoch and not self._host.walker.walking
-                self._host.rendezvous.get(actor, epoch, key, current=current)
+                current, walking = epoch == self._host.walker.epoch, self._host.walker.walking
+                self._host.rendezvous.get(actor, epoch, key, current=current, walking=walking)
             case _:
                 self._host.say(
                     f"rank {actor} sent a {type(body).__name__}, which ranks do not send"

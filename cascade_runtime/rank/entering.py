@@ -84,10 +84,7 @@ class Entering:
             if message is not None:
                 self._link.inbox.appendleft(message)
                 return False
-            if member.leaving and not step.has_begun:  # no step of it comes in which to fold
-                drift = self._apart.fold_pending()
-                if drift is not None:
-                    member.note_drift(*drift)
+            self.fold_if_leaving()
         if not self._form_side(member.cohort, ""):
             return False
         cut = view.cut_of(member.actor)
@@ -103,6 +100,13 @@ class Entering:
             if not step.is_held:
                 self._collectives.launch_open()
         return True
+
+    def fold_if_leaving(self) -> None:
+        """Who is done makes no step in which to fold what a levelling brought."""
+        if self._member.leaving:
+            drift = self._apart.fold_pending()
+            if drift is not None:
+                self._member.note_drift(*drift)
 
     def _form_side(self, members: list[Actor], label: str) -> bool:
         try:

@@ -19,6 +19,7 @@ import torch.distributed as dist
 
 from cascade_runtime.agent.control_log import comm_id_of
 from cascade_runtime.agent.protocol import Commit, Get, Halt, Message, Proposed, Put, Value
+from cascade_runtime.agent.rendezvous import GROUP
 from cascade_runtime.rank.link import AgentLink
 from cascade_runtime.vocabulary.identity import Actor
 
@@ -151,7 +152,7 @@ class AgentStore(dist.Store):  # type: ignore[misc,name-defined]  # absent from 
         self, link: AgentLink, epoch: int, timeout_s: float = FORM_TIMEOUT_S, tag: str = ""
     ) -> None:
         super().__init__()
-        self._tag = tag
+        self._tag = GROUP + tag
         self._link = link
         self._epoch = epoch
         self._timeout_s = timeout_s
@@ -166,7 +167,7 @@ class AgentStore(dist.Store):  # type: ignore[misc,name-defined]  # absent from 
     def get(self, key: str) -> bytes:
         """Wait for a key."""
         try:
-            return ask(self._link, self._epoch, self._tag + key, self._timeout_s)
+            return ask(self._link, self._epoch, self._tag + key, self._timeout_s, forms=True)
         except NoAnswer:
             raise
         except Superseded:
@@ -187,8 +188,18 @@ class AgentStore(dist.Store):  # type: ignore[misc,name-defined]  # absent from 
         """Ignored: the agents say when a key will never come."""
 
 
-def ask(link: AgentLink, epoch: int, key: str, timeout_s: float = FORM_TIMEOUT_S) -> bytes:
+def ask(
+    link: AgentLink, epoch: int, key: str, timeout_s: float = FORM_TIMEOUT_S, *, forms: bool = False
+) -> bytes:
     """The value of a rendezvous key of this epoch.
+
+    Args:
+        link: to the agent.
+        epoch: in force.
+        key: whose value.
+        timeout_s: for it.
+        forms: a group is being formed with it. All live members do so, also those that have heard of
+            a walk for which nobody was lost; who left would hold the others for gloo's time-out.
 
     Raises:
         NoAnswer: nobody has told it within ``timeout_s`` (seconds).
@@ -206,7 +217,9 @@ def ask(link: AgentLink, epoch: int, key: str, timeout_s: float = FORM_TIMEOUT_S
                     raise Superseded(f"{key} belongs to an epoch that is over")
                 return message.value
             aside.append(message)
-            if isinstance(message, Halt | Proposed | Commit):
+            if isinstance(message, Halt | Proposed | Commit) and not (
+                forms and isinstance(message, Halt) and message.graceful
+            ):
                 raise Superseded("a walk has begun")
     finally:
         link.inbox.extendleft(reversed(aside))

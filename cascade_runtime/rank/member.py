@@ -61,6 +61,8 @@ class Member(Stand):
         """Called with the dots of each update that was applied here (one an object)."""
         self._acknowledged: tuple[int, View] | None = None
         self._rolled: list[Dot] = []
+        self._stepped_in = -1
+        """The epoch below STRONG that the last step ended in."""
         self._digests = HeldDigests(actor, objects, recorder, link)
         self._debts = Debts(actor, recorder, link)
         self._rows = ViewRows(recorder)
@@ -85,7 +87,12 @@ class Member(Stand):
     # ---- a step ----------------------------------------------------------------------------------
 
     def begin_step(self) -> None:
-        """Rows at the first forward of a step: begin, and one read an object."""
+        """Rows at the first forward of a step: begin, one read an object; and what CAUSAL owes.
+
+        Everything is told as this forward reads it: after the user's own writes since the last step.
+        """
+        if self.view.regime is Regime.CAUSAL and self._stepped_in == self.view.epoch:
+            self.reconcile()
         record = self._recorder
         record.set_step(self.decided + 1)
         record.steps("begin")
@@ -140,7 +147,7 @@ class Member(Stand):
             self.on_applied(dots)
 
     def end_step(self, done_ns: int = 0) -> None:
-        """After the optimizer's step: a digest in rotation, the end row, and what CAUSAL owes.
+        """After the optimizer's step: a digest in rotation, and the end row.
 
         Args:
             done_ns: when (monotonic) the step's last bucket was done here; 0 when it came otherwise.
@@ -148,14 +155,14 @@ class Member(Stand):
         digest = "0"
         if self.strong:
             index = (self.decided - 1) % len(self.objects.names)
-            digest = self._digests.row(index, self.view.regime, self.version, self.frontier)
+            digest = self._digests.rotated(index, self.view.regime, self.version, self.frontier)
         if done_ns:
             self.steps.end(self.decided, self.view.epoch, done_ns, int(digest[:15], 16))
         self._recorder.steps("end")
         self.tell_progress(BETWEEN)
         if self.view.regime is Regime.CAUSAL:
             self._link.send(Round(self.actor, self.view.epoch, self.decided))
-            self.reconcile()
+            self._stepped_in = self.view.epoch  # all members tell at the same step
 
     # ---- cohorts apart ---------------------------------------------------------------------------
 

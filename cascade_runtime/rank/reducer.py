@@ -258,14 +258,14 @@ class StepReducer:
             self._apart.look_at_optimizer()
             self.member.end_step(step.done_ns)
             step.done_ns = 0
-            if self._walking.is_logging:
-                # A newcomer's log of this step is whole when the next one begins: schedulers step
-                # after the optimizer. A walk that counts on this member's stand waits for that.
-                return
-            self._walking.answer_owed()
-            self._walking.serve_pending()
-            self._wait_for_room()
-            self._walking.hold_in_eventual()
+            # A walk takes digests, and the user's loop may still write to what this step has made; so it
+            # is served when the next one begins, as a newcomer's log of this one is whole only then.
+            # Apart there are no digests, and the others may wait for the answer.
+            if self.member.is_apart:
+                self._walking.answer_owed()
+                self._walking.serve_pending()
+                self._wait_for_room()
+                self._walking.hold_in_eventual()
 
     def _wait_for_room(self) -> None:
         """At the staleness bound: just after a step, where what comes meanwhile can be folded."""

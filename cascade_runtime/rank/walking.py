@@ -101,6 +101,7 @@ class Walking:
             self._feeds.stop()
         self._apart.ensure_base()
         self.answer_owed()
+        self._entering.fold_if_leaving()
         member.tell_progress(LEAVING)
         self._link.send(Leave(member.actor, member.decided))
         while not self.has_left:
