@@ -104,13 +104,11 @@ class Member(Stand):
 
     def issue(self) -> None:
         """The author's ``issued`` rows, before the step's last bucket is launched; once a step."""
-        if self.is_apart:
-            self.note_deps()
+        self.note_deps()
         if self.actor != self.author or self.has_issued:
             return
         version = self.version + 1 if self.strong else None
-        deps = self.deps if self.is_apart else self.nearest_deps()
-        self._issue(self.open_dots(), version, deps, BACKWARD)
+        self._issue(self.open_dots(), version, self.deps, BACKWARD)
 
     def _issue(self, dots: list[Dot], version: int | None, deps: list[Dot], phase: int) -> None:
         # The word before the rows: an agent that finds us dead voids what the word says was issued,
@@ -133,14 +131,16 @@ class Member(Stand):
         self._progress.claim(self.decided + 1)
         self.check_fence()
         self.before_apply()
-        self._apply(dots)
+        self._apply(dots, self.deps)
+        self.told_deps()
         self.decided += 1
 
-    def _apply(self, dots: list[Dot]) -> None:
+    def _apply(self, dots: list[Dot], deps: list[Dot]) -> None:
         self._rolled = []
         self.version += 1
         version = self.version if self.strong else None
-        self._recorder.updates("applied", self.objects.names, dots, version, [], [None] * len(dots))
+        sizes = [None] * len(dots)
+        self._recorder.updates("applied", self.objects.names, dots, version, deps, sizes)
         self.last_dots = list(dots)
         self.frontier.cover(dots[-1])
         if self.on_applied is not None:
@@ -277,4 +277,4 @@ class Member(Stand):
         dots = self.open_dots()
         if self.actor == self.author:
             self._issue(dots, self.version + 1, [], HALTED)
-        self._apply(dots)
+        self._apply(dots, [])

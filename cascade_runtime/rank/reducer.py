@@ -47,10 +47,11 @@ class StepReducer:
         state: TrainingState,
         *,
         may_part: bool = False,
+        token: bytes = b"",
     ) -> None:
         self.member = member
         self._apart = Apart(member, state, may_part=may_part)
-        self._channel = Channel(member, link, recorder, self._apart)
+        self._channel = Channel(member, link, recorder, self._apart, token=token)
         self._step = OpenStep(member)
         self._collectives = Collectives(member, recorder, factory, self._step)
         self._layouts = Layouts(member, link, member.objects.parameters)

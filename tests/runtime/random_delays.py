@@ -8,7 +8,8 @@ As ``random_faults``, with the schedules of ``delays``.
 from __future__ import annotations
 
 from tests.runtime import random_faults
-from tests.runtime.delays import draw, play
+from tests.runtime.delays import draw
+from tests.runtime.delays_played import play
 from tests.runtime.random_faults import Kind
 
 DELAYS = Kind(

@@ -279,6 +279,34 @@ def test_deps_are_the_other_origins_folded_since_the_last_issue():
     assert [r["dot"] for r in fake.recorder.of("updates", action="issued")] == dots(1, 1 + K)
 
 
+@pytest.mark.parametrize("rank", [1, 2])
+def test_applied_rows_repeat_the_deps_of_the_step(rank):
+    fake = Fake(rank=rank, members=(0, 1, 2))
+    fake.step(issue=False)
+    fake.walk(1, 2, regime=C)
+    fake.recorder.rows.clear()
+    for deps in [(Dot(0, 0, K),)], [()]:
+        fake.step()
+        assert {tuple(r["deps"]) for r in fake.recorder.of("updates", action="applied")} == set(
+            deps
+        )
+        fake.recorder.rows.clear()
+
+
+def test_a_step_that_a_walk_voided_is_issued_again_with_its_causes():
+    fake = Fake(rank=1, members=(0, 1, 2))
+    fake.step(issue=False)
+    fake.walk(1, 2, regime=C)
+    fake.member.begin_step()
+    fake.member.issue()
+    fake.walk(1, 2, regime=C, voided=dots(1, 1))
+    fake.recorder.rows.clear()
+    fake.member.issue()
+    issued = fake.recorder.of("updates", action="issued")
+    assert [r["dot"] for r in issued] == dots(1, 1 + K)
+    assert {tuple(r["deps"]) for r in issued} == {(Dot(0, 0, K),)}
+
+
 def test_in_causal_every_step_is_told_and_digests_once_an_epoch():
     fake = Fake()
     fake.walk(0, 1, regime=C)
