@@ -181,6 +181,8 @@ class Session:
             stepper.enter_first_view()
         model.register_comm_hook(None, stepper.hook)
         session.before_forward = watch_loop(model, optimizer, stepper, session._tell_of_start)
+        if isinstance(stepper, StepReducer) and may_part:
+            stepper.aside.start()
         return session
 
     def _tell_of_start(self) -> None:
@@ -198,6 +200,8 @@ class Session:
         if self._finished or os.getpid() != self._pid:
             return
         self._finished = True
+        if isinstance(self.stepper, StepReducer):
+            self.stepper.aside.stop()
         if self.stop_note is not None and self.stop_note.exists():
             # Nobody answers a LEAVE any more. The script took the signal itself, and ends in its way.
             self._recorder.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -300,6 +301,7 @@ def test_who_leaves_with_a_step_that_its_optimizer_skipped_answers_walks(is_apar
     reducer._step = SimpleNamespace(is_decided=True)
     reducer.end_step = lambda: done.append("ended")
     reducer._walking = SimpleNamespace(leave=lambda: done.append("left"))
+    reducer.aside = SimpleNamespace(turn=nullcontext())
     reducer.leave()
     assert done == ["ended"] * is_apart + ["left"]
 

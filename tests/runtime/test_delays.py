@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
 import torch
 
-from tests.runtime.delays import draw
+from tests.runtime.delays import Delayed, draw
 from tests.runtime.delays_played import other_bytes, play, unlike, unpaid
 from tests.runtime.jobs import JobRunner
 
@@ -22,6 +23,31 @@ def test_random_delays(jobs: JobRunner, number: int) -> None:
     schedule = draw(SEED, number)
     wrong = play(jobs, schedule).wrong
     assert wrong == [], f"seed {SEED}, number {number}: {schedule}"
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(150)
+@pytest.mark.parametrize("where", ["data", "forward"])
+def test_the_others_go_on_while_a_straggler_is_asleep(jobs: JobRunner, where: str) -> None:
+    """For 3.6 s in its own code, before a step or in it: the walk does not wait for that."""
+    slow, number = 2, 20
+    plan = [[slow, number, number, 300.0, where]]
+    played = play(jobs, Delayed(4, 2, plan, 12.0, [], [], frozenset(), frozenset()))
+    assert played.wrong == []
+    assert played.parted
+    steps = played.job.rows("steps")
+    asleep = [s["mono_ns"] for s in steps if s["rank"] == slow and s["step"] in (19, 20, 21)]
+    gaps = [(b - a, a) for a, b in itertools.pairwise(sorted(asleep))]
+    slept_ns, from_ns = max(gaps)
+    assert slept_ns > 3e9
+    for rank in (0, 1, 3):
+        apart = [
+            s["mono_ns"]
+            for s in steps
+            if s["rank"] == rank and s["phase"] == "end" and s["regime"] == "CAUSAL"
+        ]
+        assert min(apart) < from_ns + 0.6 * slept_ns
+        assert sum(at < from_ns + slept_ns for at in apart) > 3
 
 
 def test_a_number_is_always_the_same_schedule() -> None:
