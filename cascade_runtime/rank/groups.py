@@ -216,13 +216,21 @@ def ask(
                 if message.value is None:
                     raise Superseded(f"{key} belongs to an epoch that is over")
                 return message.value
-            aside.append(message)
-            if isinstance(message, Halt | Proposed | Commit) and not (
-                forms and isinstance(message, Halt) and message.graceful
-            ):
-                raise Superseded("a walk has begun")
+            if isinstance(message, Halt | Proposed | Commit):
+                if epoch_of(message) <= epoch:
+                    continue  # told twice, by two lives of the agent: that walk is over
+                aside.append(message)
+                if not (forms and isinstance(message, Halt) and message.graceful):
+                    raise Superseded("a walk has begun")
+            else:
+                aside.append(message)
     finally:
         link.inbox.extendleft(reversed(aside))
+
+
+def epoch_of(message: Halt | Proposed | Commit) -> int:
+    """The epoch that a message of the walk leads to."""
+    return message.epoch if isinstance(message, Halt) else message.view.epoch
 
 
 def bury(thing: Any) -> None:

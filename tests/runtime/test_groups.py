@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch.distributed as dist
 
-from cascade_runtime.agent.protocol import Get, Halt, Value
+from cascade_runtime.agent.protocol import Commit, Get, Halt, Value
 from cascade_runtime.agent.rendezvous import GROUP
 from cascade_runtime.rank.groups import (
     FORM_TIMEOUT_S,
@@ -19,7 +19,7 @@ from cascade_runtime.rank.groups import (
     Superseded,
     ask,
 )
-from tests.agent.facts import actors
+from tests.agent.facts import actors, view
 
 
 class Link:
@@ -108,6 +108,16 @@ def test_a_group_is_formed_although_a_walk_has_begun_where_nobody_was_lost(link:
     halt = Halt(4, graceful=True)
     assert forms(GlooFactory(link, "127.0.0.1"), link, halt, VALUE)
     assert list(link.inbox) == [halt], "the walk is served after it"
+
+
+def test_a_commit_that_was_told_twice_is_no_walk(link: Any) -> None:
+    """An agent that was killed just after it had told: the member waited for ever for another one."""
+    again = Commit(view(0, 1, epoch=3))
+    assert forms(GlooFactory(link, "127.0.0.1"), link, again, VALUE)
+    assert not link.inbox
+    later = Commit(view(0, 1, epoch=4))
+    assert not forms(GlooFactory(link, "127.0.0.1"), link, later, VALUE)
+    assert list(link.inbox) == [later]
 
 
 def test_another_key_is_not_waited_for_in_a_walk(link: Any) -> None:
