@@ -84,12 +84,13 @@ class Aside:
         poller = select.poll()
         while not self._over:
             fd = self._link.fd
-            if fd < 0:
+            if fd < 0:  # whoever serves looks for the agent too
                 time.sleep(AWAY_S)
-                continue
-            poller.register(fd, select.POLLIN)
-            heard = poller.poll(LOOK_S * 1000)
-            poller.unregister(fd)
+                heard = True
+            else:
+                poller.register(fd, select.POLLIN)
+                heard = bool(poller.poll(LOOK_S * 1000))
+                poller.unregister(fd)
             if heard:
                 with self.turn:
                     if not self._over:

@@ -6,7 +6,7 @@ from cascade_runtime.agent.protocol import Cut
 from cascade_runtime.rank.apart import Apart
 from cascade_runtime.rank.channel import Channel
 from cascade_runtime.rank.collectives import Collectives
-from cascade_runtime.rank.groups import Superseded
+from cascade_runtime.rank.groups import Superseded, leads_beyond
 from cascade_runtime.rank.layouts import Layouts
 from cascade_runtime.rank.levelling import Levelling
 from cascade_runtime.rank.link import AgentLink
@@ -113,7 +113,7 @@ class Entering:
             self._collectives.form_side(members, label)
         except Superseded as why:
             self._link.pump()
-            if not self._link.inbox:
+            if not any(leads_beyond(m, self._member.view.epoch) for m in self._link.inbox):
                 self._waiting.say_stuck(str(why))
             return False
         return True

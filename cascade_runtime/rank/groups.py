@@ -233,6 +233,11 @@ def epoch_of(message: Halt | Proposed | Commit) -> int:
     return message.epoch if isinstance(message, Halt) else message.view.epoch
 
 
+def leads_beyond(message: Message, epoch: int) -> bool:
+    """It is one of a walk to a later epoch."""
+    return isinstance(message, Halt | Proposed | Commit) and epoch_of(message) > epoch
+
+
 def bury(thing: Any) -> None:
     """Keep an object for ever: its destructor would block."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))

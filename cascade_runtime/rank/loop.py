@@ -34,7 +34,9 @@ def watch_loop(
     """
     enforced = _Enforced(ddp, stepper) if isinstance(stepper, StepReducer) else None
 
-    turn = stepper.aside.turn if isinstance(stepper, StepReducer) else contextlib.nullcontext()
+    turn: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+    if isinstance(stepper, StepReducer):
+        turn = stepper.aside.turn
 
     def before_forward(module: Any, arguments: Any = None) -> None:
         del arguments
