@@ -104,7 +104,9 @@ def judged(
     firsts = [next((at for at, regime in e if regime == "CAUSAL"), None) for e in ends.values()]
     found = [at for at in firsts if at is not None]
     params = [u for u in updates if u["object"].startswith("params/")]
-    own = {_dot(u) for u in params if _is_of_slow(u) and u["rank"] == SLOW}
+    # A rank that is in the middle of a step when the others reach the end makes that one more, alone.
+    last = min(max((u["epoch"] for u in params if u["rank"] == r), default=0) for r in fast)
+    own = {_dot(u) for u in params if _is_of_slow(u) and u["rank"] == SLOW and u["epoch"] <= last}
     missing = [
         dot
         for rank in fast

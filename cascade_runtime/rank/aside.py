@@ -48,11 +48,11 @@ def in_turn(
 ) -> Callable[Concatenate[S, P], R]:
     """The method is our code: nobody answers a walk aside while it runs."""
 
-    @functools.wraps(method)  # DDP looks at the hook's signature
     def inner(self: S, *args: P.args, **kwargs: P.kwargs) -> R:
         with self.aside.turn:
             return method(self, *args, **kwargs)
 
+    functools.update_wrapper(inner, method)  # DDP looks at the hook's signature
     return inner
 
 

@@ -21,9 +21,9 @@ def step(
     return told | {"mono_ns": int(at_ms * MS), "regime": regime}
 
 
-def update(rank: int, origin: int, counter: int) -> dict[str, Any]:
+def update(rank: int, origin: int, counter: int, epoch: int = 1) -> dict[str, Any]:
     told = {"rank": rank, "origin_rank": origin, "origin_incarnation": 0, "counter": counter}
-    return told | {"object": "params/0", "action": "applied"}
+    return told | {"object": "params/0", "action": "applied", "epoch": epoch}
 
 
 def rows() -> list[dict[str, Any]]:
@@ -39,6 +39,7 @@ def rows() -> list[dict[str, Any]]:
 
 def test_rate_onset_and_updates_of_one_job() -> None:
     updates = [update(r, SLOW, 9) for r in range(4)] + [update(SLOW, SLOW, 12), update(0, SLOW, 12)]
+    updates.append(update(SLOW, SLOW, 15, epoch=4))  # the others were done
     told = [{"steps": 10, "loss": 0.5}] * 4
     run = bench.judged(rows(), updates, told)
     assert run.rate == pytest.approx(10.0)
