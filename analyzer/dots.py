@@ -97,7 +97,8 @@ class Dots:
     def void(self) -> Ints:
         """Sorted keys of void dots: no version, every dependency on them is satisfied.
 
-        Void is what its author discarded or, where the author is closed, a member of its cohort.
+        Void is what its author discarded or, once the author was closed, a member of its cohort. What
+        another cohort discarded before (of a step it folded it takes the parameters alone) is not.
         """
         index = np.flatnonzero(self.updates.mask("action", "discarded") & (self.update_key >= 0))
         found = set()
@@ -105,7 +106,8 @@ class Dots:
             key = int(self.update_key[i])
             author, here = key_actor(key), int(self._rows.actor[self.updates.rows[i]])
             if here == author or (
-                author in self._walks.closed and here in self._walks.cohort_mates(author)
+                self._walks.was_closed(author, int(self._rows.epoch[self.updates.rows[i]]))
+                and here in self._walks.cohort_mates(author)
             ):
                 found.add(key)
         return np.array(sorted(found), dtype=np.int64)

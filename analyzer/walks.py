@@ -206,6 +206,20 @@ class Walks:
                 found.setdefault(actor, (row["row"], row["reason"]))
         return found
 
+    def was_closed(self, actor: int, epoch: int) -> bool:
+        """True when a membership row of this epoch or an earlier one says that the actor departed."""
+        return actor in self._closed_in and self._closed_in[actor] <= epoch
+
+    @cached_property
+    def _closed_in(self) -> dict[int, int]:
+        """Departed actors: the first epoch that they are not in; 0 where the rows name none."""
+        found: dict[int, int] = {}
+        for row in self.membership:
+            for actor in row["departed"]:
+                epoch = row["epoch"] or 0
+                found[actor] = min(found.get(actor, epoch), epoch)
+        return found
+
     def failed(self, actor: int) -> bool:
         """True when the actor is closed and did not finish in order."""
         return actor in self.closed and self.closed[actor][1] != "finished"

@@ -33,6 +33,8 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True):
     """How often a rank that was lost may be started again."""
     respawn_delay_s: float = 1.0
     """Before the first time; each next one waits twice as long."""
+    secret: str = ""
+    """Of this run, hexadecimal: what its ranks say to each other over TCP carries it. Only in here."""
     story: list[str] = []
     """What is going to happen, where that is known (demos); goes into trace.json."""
 

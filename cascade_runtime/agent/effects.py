@@ -54,7 +54,7 @@ class Effects:
             case Send(to=to, message=message):
                 self._host.post.send(to, message)
             case HaltLocal(graceful=graceful, ranks=ranks, ask=ask):
-                self._host.rendezvous.give_up()
+                self._host.rendezvous.give_up(graceful=graceful)
                 for actor in ranks:
                     self._host.post.tell(actor, Halt(self._host.walker.epoch + 1, graceful, ask))
             case DrainLocal(step=step, ranks=ranks, ask=ask):

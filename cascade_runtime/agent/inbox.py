@@ -78,8 +78,8 @@ class Inbox:
             case StateUpdate() | StateAsk() | StateStand():
                 self.states.on_rank(actor, body)
             case Get(epoch=epoch, key=key):
-                current = epoch == self._host.walker.epoch and not self._host.walker.walking
-                self._host.rendezvous.get(actor, epoch, key, current=current)
+                current, walking = epoch == self._host.walker.epoch, self._host.walker.walking
+                self._host.rendezvous.get(actor, epoch, key, current=current, walking=walking)
             case _:
                 self._host.say(
                     f"rank {actor} sent a {type(body).__name__}, which ranks do not send"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import math
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -113,6 +114,7 @@ def make_config(
         zygote=str(zygote) if zygote else None,
         collector=collector,
         respawn=respawn,
+        secret=secrets.token_hex(16),
         respawn_delay_s=respawn_delay_s,
     )
 

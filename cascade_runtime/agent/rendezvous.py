@@ -11,6 +11,9 @@ from collections.abc import Callable
 from cascade_runtime.agent.protocol import Value
 from cascade_runtime.vocabulary.identity import Actor
 
+GROUP = "group/"
+"""What the keys of a group that is being formed begin with."""
+
 
 class Rendezvous:
     """One agent's copy of the keys, and the local ranks that wait for one.
@@ -23,6 +26,8 @@ class Rendezvous:
         self._tell = tell
         self._values: dict[tuple[int, str], bytes] = {}
         self._waiting: defaultdict[tuple[int, str], list[Actor]] = defaultdict(list)
+        self._given_up = False
+        """A walk has begun because somebody was lost: no group of this epoch can be formed any more."""
 
     def put(self, epoch: int, key: str, value: bytes) -> None:
         """Keep a key and answer whoever waits for it."""
@@ -32,10 +37,15 @@ class Rendezvous:
         for actor in self._waiting.pop((epoch, key), []):
             self._tell(actor, Value(key, value))
 
-    def get(self, actor: Actor, epoch: int, key: str, *, current: bool) -> None:
-        """Answer now, or when the key comes; at once with None when its epoch is not ``current``."""
+    def get(
+        self, actor: Actor, epoch: int, key: str, *, current: bool, walking: bool = False
+    ) -> None:
+        """Answer now, or when the key comes; at once with None where it is waited for in vain.
+
+        That is when its epoch is not ``current``, or it is being walked away from.
+        """
         value = self._values.get((epoch, key))
-        if value is None and current:
+        if value is None and current and not (walking and not self._lasts(key)):
             self._waiting[(epoch, key)].append(actor)
         else:
             self._tell(actor, Value(key, value))
@@ -45,15 +55,23 @@ class Rendezvous:
             for epoch, key in [k for k in known if (n := _step_of(k[1])) is not None and n < step]:
                 del known[(epoch, key)]
 
-    def give_up(self) -> None:
-        """A walk has begun: whoever waits for a key of the old epoch waits in vain."""
-        for (_, key), actors in self._waiting.items():
-            for actor in actors:
+    def give_up(self, *, graceful: bool = False) -> None:
+        """A walk has begun: whoever waits for a key of the old epoch waits in vain.
+
+        But for a group's keys, where nobody was lost (``graceful``): whoever left a group that others
+        are forming would hold them for gloo's time-out, and it takes a moment to form it.
+        """
+        self._given_up = self._given_up or not graceful
+        for epoch, key in [k for k in self._waiting if not self._lasts(k[1])]:
+            for actor in self._waiting.pop((epoch, key)):
                 self._tell(actor, Value(key, None))
-        self._waiting.clear()
+
+    def _lasts(self, key: str) -> bool:
+        return key.startswith(GROUP) and not self._given_up
 
     def install(self, epoch: int) -> None:
         """Forget the keys of epochs before this one."""
+        self._given_up = False
         self._values = {k: v for k, v in self._values.items() if k[0] >= epoch}
 
 

@@ -36,7 +36,7 @@ ROW_S = 1.0
 
 SIGNALS = (
     "feed_step", "feed_place", "feed_beat", "feed_joined", "feed_lost", "feed_level", "feed_gpu",
-    "feed_cohorts", "feed_wait",
+    "feed_cohorts", "feed_wait", "feed_alone",
 )  # fmt: skip
 """What is fed here; a detector takes those that it has a method for."""
 
@@ -71,6 +71,8 @@ class Watch:
         self._local: list[LocalRank] = []
         self._together: frozenset[Actor] = frozenset()
         """Members that step with others, who may wait for them."""
+        self._alone: frozenset[Actor] = frozenset()
+        """Members that step by themselves while others do not."""
         self._is_parted = False
         self._joinable: set[Actor] = set()
         """Ranks that step by themselves, of which was told in this epoch that they need not."""
@@ -99,7 +101,8 @@ class Watch:
             if view.member_reason != "finished":
                 self._feed("feed_lost", actor, now_s)
             self._forget(actor, self._detectors)
-        for actor in set(view.members) - self._together:
+        self._alone = frozenset(view.members) - self._together
+        for actor in self._alone:
             among = [d for d in self._detectors if not hasattr(d, "feed_cohorts")]
             self._forget(actor, among)
         self._feed("feed_cohorts", view.epoch, view.cohorts, now_s)
@@ -122,6 +125,8 @@ class Watch:
         for place in told.places:
             if place.actor in self._together:
                 self._feed("feed_place", place)
+            elif place.actor in self._alone:
+                self._feed("feed_alone", place)
         self._on_newcomers(agent.rank, frozenset(told.not_level), now_s)
 
     def _on_newcomers(self, agent: int, not_level: frozenset[Actor], now_s: float) -> None:

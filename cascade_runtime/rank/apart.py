@@ -22,7 +22,8 @@ from cascade_runtime.delivery import NotCausal, Snapshot, Step, in_order
 from cascade_runtime.rank.copies import kept_copy, told_entries
 from cascade_runtime.rank.flat import can_be_flat
 from cascade_runtime.rank.member import Member
-from cascade_runtime.rank.objects import raw_bytes
+from cascade_runtime.rank.objects import pack as bytes_of
+from cascade_runtime.rank.objects import raw_bytes, unpack
 from cascade_runtime.rank.snapshot import TrainingState, Tree
 from cascade_runtime.rank.state_codec import pack
 from cascade_runtime.rank.sums import Drift, Own, Sums, Told
@@ -33,6 +34,9 @@ KEPT_STEPS = 64
 
 An author waits at the staleness bound (channel.py), so no member lacks nearly as many.
 """
+
+
+BUFFERS = "buffers"
 
 
 class Pending(NamedTuple):
@@ -151,8 +155,12 @@ class Apart:
         return steps, self.sums.payload(level.origin)
 
     def tell_optimizer(self) -> list[bytes | memoryview]:
-        """What all take over when they step together again."""
-        return pack("optim", self._optim or self._state.tell_optimizer())
+        """What all take over when they step together again; buffers, for who makes no step after it."""
+        told = self._optim or {
+            **self._state.tell_optimizer(),
+            BUFFERS: bytes_of(self._member.objects.buffers),
+        }
+        return pack("optim", told)
 
     # ---- levelling -------------------------------------------------------------------------------
 
@@ -206,8 +214,14 @@ class Apart:
         if not member.is_apart:
             if self._optim is not None:
                 self._state.take_optimizer(self._optim)
-            self._optim = self.sums = None
-            self._steps = {}
+            if member.leaving:
+                # No step comes that makes buffers equal. Nor is this a sign that all are level: another
+                # walk may ask for the sums again.
+                if self._optim is not None:
+                    unpack(self._optim[BUFFERS], member.objects.buffers)
+            else:
+                self._optim = self.sums = None
+                self._steps = {}
         return drift
 
     def _digest_to_be(self) -> str | None:

@@ -8,7 +8,6 @@ the next step, which carries it in parts ``sum/<origin>``. So all members fold t
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -46,16 +45,23 @@ class Channel:
 
     Args:
         bound: steps that may be issued beyond what every other cohort has folded.
+        token: a secret of the run, which every frame carries.
     """
 
     def __init__(
-        self, member: Member, link: AgentLink, recorder: Recorder, apart: Apart, bound: int = BOUND
+        self,
+        member: Member,
+        link: AgentLink,
+        recorder: Recorder,
+        apart: Apart,
+        bound: int = BOUND,
+        token: bytes = b"",
     ) -> None:
         self._member = member
         self._link = link
         self._recorder = recorder
         self._apart = apart
-        self._bound = bound
+        self._bound, self._token = bound, token
         self._deltas: Any = None  # Deltas, whose import loads ZeroMQ
         self._comm_id = ""
         self._epoch = -1
@@ -101,7 +107,7 @@ class Channel:
             self._deltas = Deltas(
                 me,
                 view.epoch,
-                hashlib.blake2b(self._recorder.run_id.encode(), digest_size=16).digest(),
+                self._token,
                 sums.num_sum_bytes,
                 lambda: sums.payload(me),
                 stride=len(member.objects.names),

@@ -6,7 +6,7 @@ from cascade_runtime.agent.protocol import Cut
 from cascade_runtime.rank.apart import Apart
 from cascade_runtime.rank.channel import Channel
 from cascade_runtime.rank.collectives import Collectives
-from cascade_runtime.rank.groups import Superseded
+from cascade_runtime.rank.groups import Superseded, leads_beyond
 from cascade_runtime.rank.layouts import Layouts
 from cascade_runtime.rank.levelling import Levelling
 from cascade_runtime.rank.link import AgentLink
@@ -84,10 +84,7 @@ class Entering:
             if message is not None:
                 self._link.inbox.appendleft(message)
                 return False
-            if member.leaving and not step.has_begun:  # no step of it comes in which to fold
-                drift = self._apart.fold_pending()
-                if drift is not None:
-                    member.note_drift(*drift)
+            self.fold_if_leaving()
         if not self._form_side(member.cohort, ""):
             return False
         cut = view.cut_of(member.actor)
@@ -104,12 +101,19 @@ class Entering:
                 self._collectives.launch_open()
         return True
 
+    def fold_if_leaving(self) -> None:
+        """Who is done makes no step in which to fold what a levelling brought."""
+        if self._member.leaving:
+            drift = self._apart.fold_pending()
+            if drift is not None:
+                self._member.note_drift(*drift)
+
     def _form_side(self, members: list[Actor], label: str) -> bool:
         try:
             self._collectives.form_side(members, label)
         except Superseded as why:
             self._link.pump()
-            if not self._link.inbox:
+            if not any(leads_beyond(m, self._member.view.epoch) for m in self._link.inbox):
                 self._waiting.say_stuck(str(why))
             return False
         return True

@@ -19,6 +19,7 @@ import torch.distributed as dist
 
 from cascade_runtime.agent.control_log import comm_id_of
 from cascade_runtime.agent.protocol import Commit, Get, Halt, Message, Proposed, Put, Value
+from cascade_runtime.agent.rendezvous import GROUP
 from cascade_runtime.rank.letting_go import let_go_aside
 from cascade_runtime.rank.link import AgentLink
 from cascade_runtime.vocabulary.identity import Actor
@@ -155,7 +156,7 @@ class AgentStore(dist.Store):  # type: ignore[misc,name-defined]  # absent from 
         self, link: AgentLink, epoch: int, timeout_s: float = FORM_TIMEOUT_S, tag: str = ""
     ) -> None:
         super().__init__()
-        self._tag = tag
+        self._tag = GROUP + tag
         self._link = link
         self._epoch = epoch
         self._timeout_s = timeout_s
@@ -170,7 +171,7 @@ class AgentStore(dist.Store):  # type: ignore[misc,name-defined]  # absent from 
     def get(self, key: str) -> bytes:
         """Wait for a key."""
         try:
-            return ask(self._link, self._epoch, self._tag + key, self._timeout_s)
+            return ask(self._link, self._epoch, self._tag + key, self._timeout_s, forms=True)
         except NoAnswer:
             raise
         except Superseded:
@@ -191,8 +192,18 @@ class AgentStore(dist.Store):  # type: ignore[misc,name-defined]  # absent from 
         """Ignored: the agents say when a key will never come."""
 
 
-def ask(link: AgentLink, epoch: int, key: str, timeout_s: float = FORM_TIMEOUT_S) -> bytes:
+def ask(
+    link: AgentLink, epoch: int, key: str, timeout_s: float = FORM_TIMEOUT_S, *, forms: bool = False
+) -> bytes:
     """The value of a rendezvous key of this epoch.
+
+    Args:
+        link: to the agent.
+        epoch: in force.
+        key: whose value.
+        timeout_s: for it.
+        forms: a group is being formed with it. All live members do so, also those that have heard of
+            a walk for which nobody was lost; who left would hold the others for gloo's time-out.
 
     Raises:
         NoAnswer: nobody has told it within ``timeout_s`` (seconds).
@@ -209,11 +220,26 @@ def ask(link: AgentLink, epoch: int, key: str, timeout_s: float = FORM_TIMEOUT_S
                 if message.value is None:
                     raise Superseded(f"{key} belongs to an epoch that is over")
                 return message.value
-            aside.append(message)
             if isinstance(message, Halt | Proposed | Commit):
-                raise Superseded("a walk has begun")
+                if epoch_of(message) <= epoch:
+                    continue  # told twice, by two lives of the agent: that walk is over
+                aside.append(message)
+                if not (forms and isinstance(message, Halt) and message.graceful):
+                    raise Superseded("a walk has begun")
+            else:
+                aside.append(message)
     finally:
         link.inbox.extendleft(reversed(aside))
+
+
+def epoch_of(message: Halt | Proposed | Commit) -> int:
+    """The epoch that a message of the walk leads to."""
+    return message.epoch if isinstance(message, Halt) else message.view.epoch
+
+
+def leads_beyond(message: Message, epoch: int) -> bool:
+    """It is one of a walk to a later epoch."""
+    return isinstance(message, Halt | Proposed | Commit) and epoch_of(message) > epoch
 
 
 def bury(thing: Any) -> None:

@@ -22,6 +22,8 @@ class HeldDigests:
         self._recorder = recorder
         self._link = link
         self._cut: tuple[int, int] | None = None
+        self._rotated = (-1, -1)
+        """Version and object of the last digest in rotation."""
         self._reconciled_epoch = -1
         self._reconciled: Reconciled | None = None
 
@@ -38,19 +40,26 @@ class HeldDigests:
         )
         return digest
 
+    def rotated(self, index: int, regime: Regime, version: int, frontier: Clock) -> str:
+        """The digest of one object just after the optimizer's step, recorded."""
+        self._rotated = version, index
+        return self.row(index, regime, version, frontier)
+
     def at_cut(
         self, view: View, decided: int, version: int, frontier: Clock, step_open: bool
     ) -> None:
         """Of all objects where this member halted, once a place; buffers only between steps.
 
         (Inside an open step a forward pass has already changed the buffers of this member alone.)
+        Not of the one whose digest at this version is on record: what the user's code wrote after the
+        optimizer's step is in this one and not in that.
         """
         cut = (view.epoch, decided)
         if self._cut == cut:
             return
         self._cut = cut
         for i, name in enumerate(self._objects.names):
-            if name != "buffers" or not step_open:
+            if (name != "buffers" or not step_open) and self._rotated != (version, i):
                 self.row(i, view.regime, version, frontier)
 
     def reconcile(

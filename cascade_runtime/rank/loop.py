@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -33,25 +34,32 @@ def watch_loop(
     """
     enforced = _Enforced(ddp, stepper) if isinstance(stepper, StepReducer) else None
 
+    turn: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+    if isinstance(stepper, StepReducer):
+        turn = stepper.aside.turn
+
     def before_forward(module: Any, arguments: Any = None) -> None:
         del arguments
         if not module.training or not torch.is_grad_enabled():
             return
-        on_forward()
-        if enforced is not None:
-            enforced.before_forward()
-        # Under no_sync too where newcomers may be served: their state is told before the first of a
-        # step's forwards, which changes this rank's buffers alone.
-        if enforced is not None or module.require_backward_grad_sync:
-            stepper.begin_forward()
+        with turn:
+            on_forward()
+            if enforced is not None:
+                enforced.before_forward()
+            # Under no_sync too where newcomers may be served: their state is told before the first of a
+            # step's forwards, which changes this rank's buffers alone.
+            if enforced is not None or module.require_backward_grad_sync:
+                stepper.begin_forward()
 
     def before_step(*arguments: Any) -> None:
         if enforced is not None:
-            enforced.before_step(*arguments)
+            with turn:
+                enforced.before_step(*arguments)
 
     def after_step(*ignored: Any) -> None:
         del ignored
-        stepper.end_step()
+        with turn:
+            stepper.end_step()
 
     ddp.register_forward_pre_hook(before_forward)
     optimizer.register_step_pre_hook(before_step)

@@ -61,6 +61,8 @@ class Member(Stand):
         """Called with the dots of each update that was applied here (one an object)."""
         self._acknowledged: tuple[int, View] | None = None
         self._rolled: list[Dot] = []
+        self._stepped_in = -1
+        """The epoch below STRONG that the last step ended in."""
         self._digests = HeldDigests(actor, objects, recorder, link)
         self._debts = Debts(actor, recorder, link)
         self._rows = ViewRows(recorder)
@@ -86,7 +88,12 @@ class Member(Stand):
     # ---- a step ----------------------------------------------------------------------------------
 
     def begin_step(self) -> None:
-        """Rows at the first forward of a step: begin, and one read an object."""
+        """Rows at the first forward of a step: begin, one read an object; and what CAUSAL owes.
+
+        Everything is told as this forward reads it: after the user's own writes since the last step.
+        """
+        if self.view.regime is Regime.CAUSAL and self._stepped_in == self.view.epoch:
+            self.reconcile()
         record = self._recorder
         record.set_step(self.decided + 1)
         record.steps("begin")
@@ -98,13 +105,11 @@ class Member(Stand):
 
     def issue(self) -> None:
         """The author's ``issued`` rows, before the step's last bucket is launched; once a step."""
-        if self.is_apart:
-            self.note_deps()
+        self.note_deps()
         if self.actor != self.author or self.has_issued:
             return
         version = self.version + 1 if self.strong else None
-        deps = self.deps if self.is_apart else self.nearest_deps()
-        self._issue(self.open_dots(), version, deps, BACKWARD)
+        self._issue(self.open_dots(), version, self.deps, BACKWARD)
 
     def _issue(self, dots: list[Dot], version: int | None, deps: list[Dot], phase: int) -> None:
         # The word before the rows: an agent that finds us dead voids what the word says was issued,
@@ -127,21 +132,23 @@ class Member(Stand):
         self._progress.claim(self.decided + 1)
         self.check_fence()
         self.before_apply()
-        self._apply(dots)
+        self._apply(dots, self.deps)
+        self.told_deps()
         self.decided += 1
 
-    def _apply(self, dots: list[Dot]) -> None:
+    def _apply(self, dots: list[Dot], deps: list[Dot]) -> None:
         self._rolled = []
         self.version += 1
         version = self.version if self.strong else None
-        self._recorder.updates("applied", self.objects.names, dots, version, [], [None] * len(dots))
+        sizes = [None] * len(dots)
+        self._recorder.updates("applied", self.objects.names, dots, version, deps, sizes)
         self.last_dots = list(dots)
         self.frontier.cover(dots[-1])
         if self.on_applied is not None:
             self.on_applied(dots)
 
     def end_step(self, done_ns: int = 0) -> None:
-        """After the optimizer's step: a digest in rotation, the end row, and what CAUSAL owes.
+        """After the optimizer's step: a digest in rotation, and the end row.
 
         Args:
             done_ns: when (monotonic) the step's last bucket was done here; 0 when it came otherwise.
@@ -149,14 +156,14 @@ class Member(Stand):
         digest = "0"
         if self.strong:
             index = (self.decided - 1) % len(self.objects.names)
-            digest = self._digests.row(index, self.view.regime, self.version, self.frontier)
+            digest = self._digests.rotated(index, self.view.regime, self.version, self.frontier)
         if done_ns:
             self.steps.end(self.decided, self.view.epoch, done_ns, int(digest[:15], 16))
         self._recorder.steps("end")
         self.tell_progress(BETWEEN)
         if self.view.regime is Regime.CAUSAL:
             self._link.send(Round(self.actor, self.view.epoch, self.decided))
-            self.reconcile()
+            self._stepped_in = self.view.epoch  # all members tell at the same step
 
     # ---- cohorts apart ---------------------------------------------------------------------------
 
@@ -274,4 +281,4 @@ class Member(Stand):
         dots = self.open_dots()
         if self.actor == self.author:
             self._issue(dots, self.version + 1, [], HALTED)
-        self._apply(dots)
+        self._apply(dots, [])

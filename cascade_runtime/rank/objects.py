@@ -134,7 +134,8 @@ def _cut(
 
 def pack(tensors: Iterable[torch.Tensor]) -> torch.Tensor:
     """The bytes of all ``tensors``, one after the other, as one uint8 tensor."""
-    return torch.cat([t.detach().reshape(-1).view(torch.uint8) for t in tensors])
+    flat = [t.detach().reshape(-1).view(torch.uint8) for t in tensors]
+    return torch.cat(flat) if flat else torch.empty(0, dtype=torch.uint8)
 
 
 def unpack(packed: torch.Tensor, tensors: Iterable[torch.Tensor]) -> None:

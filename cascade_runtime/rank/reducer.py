@@ -13,8 +13,9 @@ import torch
 from torch.distributed import GradBucket  # type: ignore[attr-defined]  # absent from the stubs
 
 from cascade_runtime.agent.protocol import View
-from cascade_runtime.progress import BACKWARD, BETWEEN, FORWARD, WAITING
+from cascade_runtime.progress import BACKWARD, FORWARD, WAITING
 from cascade_runtime.rank.apart import Apart
+from cascade_runtime.rank.aside import Aside, in_turn
 from cascade_runtime.rank.bucket_map import Layout
 from cascade_runtime.rank.channel import Channel
 from cascade_runtime.rank.collectives import Collectives
@@ -47,10 +48,11 @@ class StepReducer:
         state: TrainingState,
         *,
         may_part: bool = False,
+        token: bytes = b"",
     ) -> None:
         self.member = member
         self._apart = Apart(member, state, may_part=may_part)
-        self._channel = Channel(member, link, recorder, self._apart)
+        self._channel = Channel(member, link, recorder, self._apart, token=token)
         self._step = OpenStep(member)
         self._collectives = Collectives(member, recorder, factory, self._step)
         self._layouts = Layouts(member, link, member.objects.parameters)
@@ -76,8 +78,8 @@ class StepReducer:
         """Waited at the staleness bound since the last step."""
         self._cut_is_fresh = True
         """DDP has just been built: it orders its buckets anew after the next step."""
-        link.on_return = self.tell_again
-        link.on_wait = rows.look
+        link.on_return, link.on_wait = self.tell_again, rows.look
+        self.aside = Aside(link, self._walking.serve_aside)
 
     def tell_again(self) -> None:
         """The agent is back after it was away: what it may have missed."""
@@ -95,6 +97,7 @@ class StepReducer:
 
     # ---- the hook --------------------------------------------------------------------------------
 
+    @in_turn
     def hook(self, state: object, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
         """What DDP calls for each bucket; returns with the last one when the step is decided."""
         del state
@@ -258,23 +261,14 @@ class StepReducer:
             self._apart.look_at_optimizer()
             self.member.end_step(step.done_ns)
             step.done_ns = 0
-            if self._walking.is_logging:
-                # A newcomer's log of this step is whole when the next one begins: schedulers step
-                # after the optimizer. A walk that counts on this member's stand waits for that.
-                return
-            self._walking.answer_owed()
-            self._walking.serve_pending()
-            self._wait_for_room()
-            self._walking.hold_in_eventual()
-
-    def _wait_for_room(self) -> None:
-        """At the staleness bound: just after a step, where what comes meanwhile can be folded."""
-        if self._channel.must_wait:
-            began_ns = time.monotonic_ns()
-            self.member.tell_progress(WAITING)
-            self._walking.wait_for_room()
-            self._held_ns = time.monotonic_ns() - began_ns
-            self.member.tell_progress(BETWEEN)  # from here on it is the one that is waited for
+            # A walk takes digests, and the user's loop may still write to what this step has made; so it
+            # is served when the next one begins, as a newcomer's log of this one is whole only then.
+            # Apart there are no digests, and the others may wait for the answer.
+            if self.member.is_apart:
+                self._walking.answer_owed()
+                self._walking.serve_pending()
+                self._held_ns = self._walking.wait_for_room()
+                self._walking.hold_in_eventual()
 
     def fold_pending(self) -> None:
         """The optimizer is about to step: parameters become those that all have, after a levelling."""
@@ -292,6 +286,7 @@ class StepReducer:
         """A newcomer's first view: commit it and form its communicator."""
         self._walking.enter_joined(view)
 
+    @in_turn
     def leave(self) -> None:
         """Say that this rank's job is done and serve the walk until a view without it is committed."""
         if self.member.is_apart:

@@ -17,6 +17,7 @@ from cascade_runtime.agent.control_log import ControlLog, control_comm_id
 from cascade_runtime.agent.hosts import lifeline_hosts
 from cascade_runtime.agent.protocol import NotWanted, View, Welcome
 from cascade_runtime.progress import ProgressWord
+from cascade_runtime.rank.channel import BOUND
 from cascade_runtime.rank.checkpointing import Checkpointing
 from cascade_runtime.rank.constructed import scalers, schedulers_of
 from cascade_runtime.rank.feed import Feeds
@@ -113,7 +114,8 @@ class Session:
         objects = ModelObjects(model.module, optimizer, with_buffers=with_buffers)
         recorder = Recorder(Path(config.trace_dir) / "spool", config.run_id, actor)
         agent = int(os.environ["CASCADE_AGENT"])
-        _first_rows(recorder, config, agent, objects)
+        may_part = mode == "enforce" and load_policy(config.policy).cohorts.split
+        _first_rows(recorder, config, agent, objects, BOUND if may_part else None)
         link = AgentLink(config.socket_path(agent), actor, ControlLog(recorder))
         progress = ProgressWord(config.progress_path(actor))
 
@@ -143,8 +145,10 @@ class Session:
                 model.module, optimizer, lambda: [*schedulers_of(optimizer), *scalers()], objects
             )
             factory = GlooFactory(link, "127.0.0.1")
-            may_part = load_policy(config.policy).cohorts.split
-            stepper = StepReducer(member, link, recorder, factory, state, may_part=may_part)
+            token = bytes.fromhex(config.secret)
+            stepper = StepReducer(
+                member, link, recorder, factory, state, may_part=may_part, token=token
+            )
             others = lifeline_hosts(agent, config.num_hosts)
             lifelines = Lifelines([config.socket_path(i) for i in others], actor)
 
@@ -176,6 +180,8 @@ class Session:
             stepper.enter_first_view()
         model.register_comm_hook(None, stepper.hook)
         session.before_forward = watch_loop(model, optimizer, stepper, session._tell_of_start)
+        if isinstance(stepper, StepReducer) and may_part:
+            stepper.aside.start()
         return session
 
     def _tell_of_start(self) -> None:
@@ -193,6 +199,8 @@ class Session:
         if self._finished or os.getpid() != self._pid:
             return
         self._finished = True
+        if isinstance(self.stepper, StepReducer):
+            self.stepper.aside.stop()
         if self.stop_note is not None and self.stop_note.exists():
             # Nobody answers a LEAVE any more. The script took the signal itself, and ends in its way.
             self._recorder.close()
@@ -208,7 +216,9 @@ class Session:
         self._link.close()
 
 
-def _first_rows(recorder: Recorder, config: JobConfig, agent: int, objects: ModelObjects) -> None:
+def _first_rows(
+    recorder: Recorder, config: JobConfig, agent: int, objects: ModelObjects, bound: int | None
+) -> None:
     recorder.row(
         Actors,
         name=f"rank {recorder.actor.rank}",
@@ -224,8 +234,10 @@ def _first_rows(recorder: Recorder, config: JobConfig, agent: int, objects: Mode
         ordinal=0,
         label="control",
     )
-    for name in objects.names:
-        recorder.row(Objects, object=name, kind="shard", update_kind="delta")
+    for i, name in enumerate(objects.names):
+        # What other cohorts do not take over has no bound.
+        most = bound if i < objects.num_params else None
+        recorder.row(Objects, object=name, kind="shard", update_kind="delta", staleness_bound=most)
 
 
 def _first_view(link: AgentLink, end: Callable[[NotWanted], NoReturn]) -> View:

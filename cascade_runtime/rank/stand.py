@@ -33,7 +33,7 @@ class Stand:
         self.is_pending = False
         """What all have is to be folded here yet."""
         self.deps: list[Dot] = []
-        """Of the open step: nearest updates of others that were folded since the one before it."""
+        """Of the open step below STRONG: nearest updates of others, folded since the one before it."""
         self.needs: list[Dot] = []
         """Of the open step: the clock of others when it was issued."""
         self.weight = 1.0
@@ -43,7 +43,11 @@ class Stand:
         self.last_dots: list[Dot | None] = [None] * len(objects.names)
         """Of each object, the update that it holds."""
         self._deps_told = Clock()
-        self._deps_of = -1
+        """What the last decided step's author had folded when it was issued."""
+        self._deps_seen = Clock()
+        """The same of the open step."""
+        self._deps_of: Dot | None = None
+        """Its last dot."""
         self._parted_at = Clock()
 
     @property
@@ -97,37 +101,34 @@ class Stand:
 
     # ---- causes ----------------------------------------------------------------------------------
 
-    def nearest_deps(self) -> list[Dot]:
-        """Below STRONG: nearest dots of other origins folded here since this author's last issue."""
-        if self.strong:
-            return []
-        me, told = self.actor, self._deps_told
-        deps = [d for d in self.frontier.dots() if d.actor != me and d.counter > told.upto(d.actor)]
-        self._deps_told = Clock(self.frontier.dots())
-        return deps
-
     def note_deps(self) -> None:
-        """Every member's, alike: each keeps the history of its cohort's steps."""
-        if self._deps_of == self.decided:
+        """When the open step is issued, and again where a walk has voided that.
+
+        Every member's, alike: the author's rows name them, all rows of the step repeat them, and each
+        member keeps the history of its cohort's steps.
+        """
+        last = self.open_dots()[-1]
+        if last == self._deps_of:
             return
-        self._deps_of = self.decided
-        self.weight = len(self.cohort) / len(self.view.members)
+        self._deps_of, self._deps_seen = last, Clock(self.frontier.dots())
         others = [d for d in self.frontier.dots() if d.actor != self.author]
-        # The last of a step's dots that others apply: parameters come first among the objects.
-        kept = len(self.objects.names) - self.objects.num_params
-        self.deps = [
-            Dot(d.rank, d.incarnation, d.counter - kept)
-            for d in others
-            if d.counter > self._deps_told.upto(d.actor)
-        ]
-        self.needs = [d for d in others if d.counter > self._parted_at.upto(d.actor)]
-        self._deps_told = Clock(self.frontier.dots())
+        new = [d for d in others if d.counter > self._deps_told.upto(d.actor)]
+        self.deps = [] if self.strong else new
+        if self.is_apart:
+            self.weight = len(self.cohort) / len(self.view.members)
+            self.needs = [d for d in others if d.counter > self._parted_at.upto(d.actor)]
+            # The last of a step's dots that others apply: parameters come first among the objects.
+            kept = len(self.objects.names) - self.objects.num_params
+            self.deps = [Dot(d.rank, d.incarnation, d.counter - kept) for d in new]
+
+    def told_deps(self) -> None:
+        """The step is decided: the next one's are those that have come since it was issued."""
+        self._deps_told = self._deps_seen
 
     def part(self) -> None:
         """From here on steps, counters and versions are the cohort's own."""
-        self.is_apart = True
-        self._deps_of, self._deps_told = -1, Clock(self.frontier.dots())
-        self._parted_at = self._deps_told
+        self.is_apart, self._deps_of = True, None
+        self._parted_at = self._deps_told = self._deps_seen = Clock(self.frontier.dots())
 
     def stand(
         self, decided: int, version: int, frontier: Clock, last_dots: list[Dot | None]
@@ -137,3 +138,4 @@ class Stand:
         self.version = version
         self.frontier = frontier
         self.last_dots = last_dots
+        self._deps_told = self._deps_seen = Clock(frontier.dots())

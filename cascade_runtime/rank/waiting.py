@@ -19,6 +19,7 @@ from cascade_runtime.agent.protocol import (
 )
 from cascade_runtime.rank.channel import Channel
 from cascade_runtime.rank.feed import Feeds
+from cascade_runtime.rank.groups import epoch_of
 from cascade_runtime.rank.layouts import Layouts
 from cascade_runtime.rank.link import AgentLink, wait_readable
 from cascade_runtime.rank.member import Member
@@ -67,7 +68,7 @@ class Waiting:
         while self._link.inbox:
             message = self._link.inbox.popleft()
             if isinstance(message, Halt | Proposed | Commit):
-                if _epoch_of(message) > self._member.view.epoch:
+                if epoch_of(message) > self._member.view.epoch:
                     return message
                 continue  # told twice, by two lives of the agent: that walk is over
             if isinstance(message, Settle):
@@ -138,11 +139,6 @@ class Waiting:
         """The agent was away and may have missed that it does not go on: nobody else would tell it."""
         if self._stuck is not None and self._stuck.epoch == self._member.view.epoch:
             self._link.send(self._stuck)
-
-
-def _epoch_of(message: Halt | Proposed | Commit) -> int:
-    """The epoch that a message of the walk leads to."""
-    return message.epoch if isinstance(message, Halt) else message.view.epoch
 
 
 class _Broken:

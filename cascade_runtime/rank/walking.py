@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from cascade_runtime.agent.protocol import (
     Commit,
     Drain,
@@ -14,8 +16,9 @@ from cascade_runtime.agent.protocol import (
     Settle,
     View,
 )
-from cascade_runtime.progress import BACKWARD, HALTED, LEAVING
+from cascade_runtime.progress import BACKWARD, BETWEEN, HALTED, LEAVING, WAITING
 from cascade_runtime.rank.apart import Apart
+from cascade_runtime.rank.aside import sets_apart
 from cascade_runtime.rank.channel import Channel
 from cascade_runtime.rank.collectives import Collectives
 from cascade_runtime.rank.entering import Entering
@@ -55,6 +58,8 @@ class Walking:
         self._entering = Entering(member, link, step, collectives, layouts, waiting, apart, channel)
         self._ask = 0
         self._owes_answer = False
+        self._is_aside = False
+        """A walk was answered while the script was in code of its own, and is not over."""
 
     @property
     def _feeds(self) -> Feeds | None:
@@ -69,9 +74,41 @@ class Walking:
 
     def serve_pending(self) -> None:
         """Do what the agent asks, if it asks for something."""
+        self._finish_aside()
         self._link.pump()
         while (message := self._waiting.next_message()) is not None:
             self.walk(message)
+
+    def serve_aside(self) -> None:
+        """While the script is in code of its own: answer the walk that sets this member apart.
+
+        Whatever else the agent has said stays in the inbox. Not where the optimizer is stepping, nor
+        where this member's stand is more than a place in the loop.
+        """
+        member, step, inbox = self._member, self._step, self._link.inbox
+        self._link.pump()
+        if step.is_decided or member.is_apart or member.leaving or self.has_left:
+            return
+        if self._feeds is not None and self._feeds.any:
+            return
+        while inbox:
+            message = inbox[0]
+            if isinstance(message, Halt) and message.epoch == member.view.epoch + 1:
+                self._ask, self._is_aside = message.ask, True
+                self._tell_stand()
+            elif isinstance(message, Proposed) and self._is_aside:
+                if not sets_apart(message.view, member.actor):
+                    return
+                member.acknowledge(message)
+            else:
+                return
+            inbox.popleft()
+
+    def _finish_aside(self) -> None:
+        """The script is in our code again, and a walk was answered: it stands until that is over."""
+        if self._is_aside:
+            self._is_aside = False
+            self.walk(self._link.receive())
 
     def answer_owed(self) -> None:
         """Answer the drain whose step was still to be finished and logged."""
@@ -82,10 +119,19 @@ class Walking:
             self._answer()
             self.walk(self._link.receive())
 
-    def wait_for_room(self) -> None:
-        """Not too far ahead of what other cohorts have folded; the walk is served meanwhile."""
+    def wait_for_room(self) -> int:
+        """Not too far ahead of what other cohorts have folded; the walk is served meanwhile.
+
+        Just after a step, where what comes meanwhile can be folded. Answers how long (ns) that was.
+        """
+        if not self._channel.must_wait:
+            return 0
+        began_ns = time.monotonic_ns()
+        self._member.tell_progress(WAITING)
         while (message := self._waiting.for_room(self._channel)) is not None:
             self.walk(message)
+        self._member.tell_progress(BETWEEN)  # from here on it is the one that is waited for
+        return time.monotonic_ns() - began_ns
 
     def hold_in_eventual(self) -> None:
         """Nothing is relaxed that could not be repaid: members hold until RECOVERY_DETECTED."""
@@ -101,6 +147,8 @@ class Walking:
             self._feeds.stop()
         self._apart.ensure_base()
         self.answer_owed()
+        self._finish_aside()
+        self._entering.fold_if_leaving()
         member.tell_progress(LEAVING)
         self._link.send(Leave(member.actor, member.decided))
         while not self.has_left:
@@ -169,12 +217,16 @@ class Walking:
                     pass
             message = self._link.receive()
 
-    def _answer(self) -> None:
+    def _tell_stand(self) -> None:
         member, step = self._member, self._step
         member.tell_progress(HALTED)
         launched_all = bool(step.parts) and all(p.work is not None for p in step.parts)
         broken = any(p.failed for p in step.parts)
         self._link.send(Halted(member.facts(launched_all, broken), self._ask))
+
+    def _answer(self) -> None:
+        member, step = self._member, self._step
+        self._tell_stand()
         # After the answer, so that the agents' round trip hides it. Not between a step's decision and
         # the optimizer's step: the frontier covers the step there and the parameters do not yet.
         if step.is_handed_over and self._apart.is_clear:

@@ -68,3 +68,41 @@ def test_forgotten_with_its_name():
     look(detector, WAITED_FOR, [2.0] * 4)
     detector.forget(RANKS[1])
     assert detector.standing == [] and detector.decide(0.0) == []
+
+
+def look_apart(detector, phases, stills, alone):
+    for actor, phase, still in zip(RANKS[:3], phases, stills, strict=True):
+        detector.feed_place(Place(actor, 9, phase, still))
+    detector.feed_alone(Place(RANKS[3], 4, *alone))
+    return detector.decide(0.0)
+
+
+def test_a_straggler_that_hangs_by_itself_is_named_once_the_others_are_at_the_bound():
+    detector = Slow(LIMITS)
+    assert look_apart(detector, ["forward"] * 3, [0.1] * 3, ("backward", 30.0)) == []
+    assert (
+        look_apart(detector, ["waiting"] * 2 + ["forward"], [9.0] * 3, ("backward", 40.0))[
+            0
+        ].subject
+        == RANKS[2]
+    ), "they wait for one of their own"
+    detector.forget(RANKS[2])
+    (found,) = look_apart(detector, ["waiting"] * 3, [9.0] * 3, ("backward", 50.0))
+    assert (found.subject, found.fault) == (RANKS[3], None)
+    assert "backward of step 5 for 50.0 s, and others wait for it to fold" in found.why
+    assert [
+        v.cleared for v in look_apart(detector, ["waiting"] * 3, [9.1] * 3, ("forward", 0.1))
+    ] == [True]
+
+
+def test_two_that_step_by_themselves_wait_for_each_other():
+    detector = Slow(LIMITS)
+    detector.feed_alone(Place(RANKS[0], 20, "waiting", 2.0))
+    detector.feed_alone(Place(RANKS[1], 4, "between steps", 3.0))
+    assert [v.subject for v in detector.decide(0.0)] == [RANKS[1]]
+
+
+def test_who_steps_with_the_others_again_is_not_looked_at_as_by_itself():
+    detector = Slow(LIMITS)
+    detector.feed_alone(Place(RANKS[3], 4, "forward", 9.0))
+    assert look(detector, ["waiting"] * 3 + ["halted"], [9.0] * 4) == []

@@ -71,12 +71,13 @@ class JobRunner:
         restart: bool = True,
         respawn: int = 0,
         respawn_delay_s: float = 0.2,
+        saves: bool = False,
     ) -> FinishedJob:
         self._number += 1
         home = self._folder / f"job{self._number}"
         saved = home / "saved"
         command = [str(script or train.__file__), *script_arguments]
-        if script is None or env or respawn:
+        if script is None or env or respawn or saves:
             command += ["--save", str(saved)]
         config = make_config(
             command,

@@ -24,3 +24,24 @@ def policy_with(limits: dict[tuple[str, str], float], path: Path) -> Path:
     for (part, name), value in limits.items():
         assert getattr(getattr(policy, part), name) == value
     return path
+
+
+IMPATIENT = (
+    ("steps = 20 ", "steps = 8 "),
+    ("dwell_s = 1.0 ", "dwell_s = 0.3 "),
+    ("clears_after = 20 ", "clears_after = 5 "),
+    # A machine that tests share delays reductions by itself.
+    ("min_ms = 20.0                  # ... and above this\n", "min_ms = 100000.0\n"),
+)
+SPLIT = ("split = false", "split = true")
+
+
+def splitting_policy(path: Path) -> Path:
+    """A policy that has cohorts, and less patience than the default."""
+    text = DEFAULT.read_text()
+    for before, after in (SPLIT, *IMPATIENT):
+        assert before in text
+        text = text.replace(before, after)
+    path.write_text(text)
+    assert load_policy(path).cohorts.split
+    return path

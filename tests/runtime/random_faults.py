@@ -19,15 +19,52 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 from benchmarks import _harness
 from cascade_runtime.agent.zygote_process import Zygote
 from tests.runtime.checks import FORKED
+from tests.runtime.faults import Strike
 from tests.runtime.jobs import JobRunner
-from tests.runtime.schedules import HUNG, MORE_STEPS, Schedule, draw, play
+from tests.runtime.schedules import HUNG, MORE_STEPS, Played, draw, play
+
+
+class Drawn(Protocol):
+    """What both kinds of schedules have; its ``str`` says it whole."""
+
+    @property
+    def ranks(self) -> int:
+        """At the start."""
+
+    @property
+    def hosts(self) -> int:
+        """Virtual ones."""
+
+    @property
+    def strikes(self) -> list[Strike]:
+        """What is done to it."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is drawn, how it is played, and what holds where nothing is wrong."""
+
+    name: str
+    draw: Callable[[int, int], Any]
+    play: Callable[[JobRunner, Any], Played]
+    holds: str
+
+
+FAULTS = Kind(
+    "random_faults",
+    draw,
+    play,
+    "every survivor finished with the same parameters, equal to a reference that drops the "
+    "same contributions, and cascade analyze said ok, in each schedule that is not wrong",
+)
 
 
 @dataclass(frozen=True)
@@ -46,6 +83,8 @@ class Verdict:
     wrong: list[str]
     went_on: int | None
     """The fewest steps of a survivor after the last fault."""
+    parted: int = 0
+    """Views in which cohorts were apart."""
 
     def __str__(self) -> str:
         done = "ok" if not self.wrong else "WRONG: " + " | ".join(self.wrong)
@@ -56,19 +95,19 @@ class Verdict:
         )
 
 
-def judge(seed: int, number: int, zygote: Path, keep: Path | None) -> Verdict:
+def judge(kind: Kind, seed: int, number: int, zygote: Path, keep: Path | None) -> Verdict:
     """Plays one schedule; the folder of a job that went wrong is kept in ``keep``."""
-    schedule = draw(seed, number)
+    schedule = kind.draw(seed, number)
     folder = Path(tempfile.mkdtemp(prefix="faults-"))
     began = time.monotonic()
-    finished, went_on = 0, None
+    finished, went_on, parted = 0, None, 0
     try:
         runner = JobRunner(zygote, folder)
-        played = play(runner, schedule)
+        played = kind.play(runner, schedule)
         if not played.job.outcome.formed:  # its port was taken by somebody before it could listen
-            schedule = draw(seed, number)  # its strikes hold clocks that have run
-            played = play(runner, schedule)
-        wrong, went_on = played.wrong, played.went_on
+            schedule = kind.draw(seed, number)  # its strikes hold clocks that have run
+            played = kind.play(runner, schedule)
+        wrong, went_on, parted = played.wrong, played.went_on, played.parted
         finished = len(played.job.outcome.finished)
     except Exception as error:  # a schedule that cannot be judged is wrong, the rest goes on
         wrong = [repr(error)]
@@ -77,15 +116,15 @@ def judge(seed: int, number: int, zygote: Path, keep: Path | None) -> Verdict:
     shutil.rmtree(folder, ignore_errors=True)
     return Verdict(
         seed, number, str(schedule), schedule.ranks, schedule.hosts, _num_faults(schedule),
-        round(time.monotonic() - began, 1), finished, wrong, went_on,
+        round(time.monotonic() - began, 1), finished, wrong, went_on, parted,
     )  # fmt: skip
 
 
-def _num_faults(schedule: Schedule) -> int:
+def _num_faults(schedule: Drawn) -> int:
     return sum(bool(strike.name) for strike in schedule.strikes)
 
 
-def known(path: Path | None, seed: int) -> dict[int, Verdict]:
+def known(kind: Kind, path: Path | None, seed: int) -> dict[int, Verdict]:
     """Verdicts of an earlier run that still speak of what this seed draws, by number."""
     if path is None or not path.exists():
         return {}
@@ -95,12 +134,12 @@ def known(path: Path | None, seed: int) -> dict[int, Verdict]:
             verdict = Verdict(**json.loads(line))
         except (ValueError, TypeError):
             continue  # the line that an interrupted run was about to write, or another form
-        if verdict.seed == seed and verdict.schedule == str(draw(seed, verdict.number)):
+        if verdict.seed == seed and verdict.schedule == str(kind.draw(seed, verdict.number)):
             found[verdict.number] = verdict
     return found
 
 
-def summary(seed: int, num: int, verdicts: Sequence[Verdict]) -> _harness.Result:
+def summary(kind: Kind, seed: int, num: int, verdicts: Sequence[Verdict]) -> _harness.Result:
     """All of them in a few numbers."""
     wrong = [v for v in verdicts if v.wrong]
     went_on = [v.went_on for v in verdicts if v.went_on is not None]
@@ -111,10 +150,12 @@ def summary(seed: int, num: int, verdicts: Sequence[Verdict]) -> _harness.Result
         "wrong in all": len(wrong),
         "fewest steps after the last fault": min(went_on, default=None),
     }
+    if parted := [v for v in verdicts if v.parted]:
+        figure["cohorts were apart in"] = len(parted)
     kinds = collections.Counter(word for v in verdicts for word in _kinds(v.schedule))
     several = collections.Counter(v.ranks for v in verdicts)
     return _harness.Result(
-        name="random_faults",
+        name=kind.name,
         figure=figure,
         unit=f"schedules of seed {seed}",
         target={"played": num, "forks": 0, "hangs": 0, "wrong in all": 0,
@@ -124,8 +165,7 @@ def summary(seed: int, num: int, verdicts: Sequence[Verdict]) -> _harness.Result
                 "hosts": f"1 to {max((v.hosts for v in verdicts), default=0)}",
                 "seconds": round(sum(v.seconds for v in verdicts))},
         notes=[
-            "every survivor finished with the same parameters, equal to a reference that drops the "
-            "same contributions, and cascade analyze said ok, in each schedule that is not wrong",
+            kind.holds,
             f"{sum(v.faults for v in verdicts)} faults: "
             + ", ".join(f"{number} x {kind}" for kind, number in sorted(kinds.items())),
             *(str(v) for v in wrong),
@@ -142,7 +182,7 @@ def _kinds(schedule: str) -> list[str]:
     return [name.split()[0] for name in schedule.partition(": ")[2].split("; ") if name]
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, kind: Kind | None = None) -> int:
     """Play ``--num`` schedules; 1 when anything was wrong with any of them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seed", type=int, default=1)
@@ -153,19 +193,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--results", type=Path, help="keeps each verdict; what it has is not played"
     )
     parser.add_argument("--save", action="store_true", help="keep the sum in benchmarks/results/")
+    kind = kind or FAULTS
     words = list(sys.argv[1:] if argv is None else argv)
     arguments = parser.parse_args(words)
     if arguments.save and arguments.only is not None:
         parser.error("one schedule is not enough to be kept; leave out --only or --save")
     numbers = [arguments.only] if arguments.only is not None else list(range(arguments.num))
-    had = known(arguments.results, arguments.seed)
+    had = known(kind, arguments.results, arguments.seed)
     verdicts = [had[n] for n in numbers if n in had]
     left = [n for n in numbers if n not in had]
     say(
         f"seed {arguments.seed}, {len(numbers)} schedules, {len(verdicts)} known, {len(left)} to play"
     )
     try:
-        verdicts += _play_all(arguments, left)
+        verdicts += _play_all(kind, arguments, left)
     except KeyboardInterrupt:
         again = "; the same command goes on" if arguments.results else ""
         say(f"interrupted{again}")
@@ -175,21 +216,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"{[v.number for v in bad] if bad else ''}".rstrip())  # fmt: skip
     if arguments.only is None:
         _harness.report(
-            summary(arguments.seed, len(numbers), verdicts),
+            summary(kind, arguments.seed, len(numbers), verdicts),
             arguments,
             words,
-            command=shlex.join(["python", "-m", "tests.runtime.random_faults", *words]),
+            command=shlex.join(["python", "-m", f"tests.runtime.{kind.name}", *words]),
         )
     return 1 if bad else 0
 
 
-def _play_all(arguments: argparse.Namespace, numbers: Sequence[int]) -> list[Verdict]:
+def _play_all(kind: Kind, arguments: argparse.Namespace, numbers: Sequence[int]) -> list[Verdict]:
     verdicts = []
     if not numbers:
         return []
     with Zygote() as zygote:
         for at, number in enumerate(numbers, start=1):
-            verdict = judge(arguments.seed, number, zygote.path, arguments.keep)
+            verdict = judge(kind, arguments.seed, number, zygote.path, arguments.keep)
             verdicts.append(verdict)
             if arguments.results is not None:
                 _append(arguments.results, json.dumps(dataclasses.asdict(verdict)))

@@ -109,6 +109,8 @@ class Played:
     job: FinishedJob
     went_on: int | None = None
     """The fewest steps that a survivor made after the last fault; None where that is not known."""
+    parted: int = 0
+    """Views in which cohorts were apart."""
 
 
 def play(runner: JobRunner, schedule: Schedule) -> Played:
@@ -117,7 +119,7 @@ def play(runner: JobRunner, schedule: Schedule) -> Played:
     Raises:
         KeyboardInterrupt: somebody ended it.
     """
-    faults = _Watched(schedule.strikes)
+    faults = Watched(schedule.strikes)
     job = runner.run(
         "--steps", str(schedule.steps), "--dtype", "float64", "--pause-ms", str(PAUSE_MS),
         ranks=schedule.ranks, hosts=schedule.hosts, faults=faults,
@@ -142,7 +144,7 @@ def play(runner: JobRunner, schedule: Schedule) -> Played:
     return Played(wrong, job, went_on)
 
 
-class _Watched(Faults):
+class Watched(Faults):
     """Faults, and an end to a job that hangs."""
 
     hung = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -98,13 +99,13 @@ def test_level_and_one_again(world: World) -> None:
     assert len({world[r].bytes for r in (0, 1, 2)}) == 1
     digests = [r.member.objects.digest(K - 1) for r in world.ranks.values()]
     assert len(set(digests)) == 1, "optimizer state differs"
-    told_digests = {r.link.of(Reconciled)[-1].digest for r in world.ranks.values()}
-    assert len(told_digests) == 1
     assert all(r.apart.is_clear and r.apart.sums is None for r in world.ranks.values())
     assert {r.member.decided for r in world.ranks.values()} == {9}
     assert all(r.member.frontier == world[0].member.frontier for r in world.ranks.values())
     world.step(0, 1, 2)
     assert len({world[r].bytes for r in (0, 1, 2)}) == 1
+    told_digests = {r.link.of(Reconciled)[-1].digest for r in world.ranks.values()}
+    assert len(told_digests) == 1
 
 
 def test_a_levelling_again_before_the_fold(world: World) -> None:
@@ -300,6 +301,7 @@ def test_who_leaves_with_a_step_that_its_optimizer_skipped_answers_walks(is_apar
     reducer._step = SimpleNamespace(is_decided=True)
     reducer.end_step = lambda: done.append("ended")
     reducer._walking = SimpleNamespace(leave=lambda: done.append("left"))
+    reducer.aside = SimpleNamespace(turn=nullcontext())
     reducer.leave()
     assert done == ["ended"] * is_apart + ["left"]
 
@@ -328,3 +330,25 @@ def test_cohorts_part_at_the_beginning_of_a_step_for_one_and_in_it_for_another(
 
     labels = [[p.label for p in r.channel.parts(r.open_step)] for r in (world[0], late)]
     assert labels == [["folds"], ["folds"]]
+
+
+def test_who_leaves_folds_before_the_others_are_level_and_is_made_level_once_more(
+    world: World,
+) -> None:
+    """Random schedules found it: a walk came between, and both sums were folded twice."""
+    world.part()
+    world.step(0, 1)
+    world.step(2)
+    world[0].member.leaving = True
+    first = world.walk(told(None))
+    world[0].apart.fold_pending()  # no step of it comes in which to fold
+    folded = world[0].bytes
+    for rank in (1, 2):  # they had not become level before the next walk began
+        world[rank].member.is_apart = True
+    world[1].member.decided, world[2].member.decided = (cut.step for cut in first.cuts)
+    assert world.walk(told(None)).optim_from is not None
+    world[0].apart.fold_pending()
+    assert world[0].bytes == folded
+    applied = world[0].recorder.of("updates", action="applied", object="params/0")
+    dots = [u["dot"] for u in applied]
+    assert len(dots) == len(set(dots))

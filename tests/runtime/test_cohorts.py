@@ -16,28 +16,14 @@ from dashboard.demo.faults import Kill
 from tests.runtime import cohorts_job
 from tests.runtime.causal_reference import Replay
 from tests.runtime.jobs import FinishedJob, JobRunner
-from tests.runtime.policies import DEFAULT
+from tests.runtime.policies import splitting_policy
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(120)]
-
-IMPATIENT = (
-    ("split = false", "split = true"),
-    ("steps = 20 ", "steps = 8 "),
-    ("dwell_s = 1.0 ", "dwell_s = 0.3 "),
-    ("clears_after = 20 ", "clears_after = 5 "),
-    # A machine that tests share delays reductions by itself.
-    ("min_ms = 20.0                  # ... and above this\n", "min_ms = 100000.0\n"),
-)
 
 
 def run(jobs: JobRunner, folder: Path, *arguments: str, **options: Any) -> FinishedJob:
     """With a policy that has cohorts and less patience than the default."""
-    text = DEFAULT.read_text()
-    for before, after in IMPATIENT:
-        assert before in text
-        text = text.replace(before, after)
-    policy = folder / "policy.toml"
-    policy.write_text(text)
+    policy = splitting_policy(folder / "policy.toml")
     saved = folder / "job1" / "saved"
     return jobs.run(
         *arguments, "--save", str(saved),

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import torch.distributed as dist
 
-from cascade_runtime.agent.protocol import Get, Halt, Value
+from cascade_runtime.agent.protocol import Commit, Get, Halt, Value
+from cascade_runtime.agent.rendezvous import GROUP
 from cascade_runtime.rank.groups import (
     FORM_TIMEOUT_S,
     MAX_FORM_TIMEOUT_S,
@@ -18,7 +19,7 @@ from cascade_runtime.rank.groups import (
     Superseded,
     ask,
 )
-from tests.agent.facts import actors
+from tests.agent.facts import actors, view
 
 
 class Link:
@@ -74,7 +75,8 @@ def forms(factory: GlooFactory, link: Any, *answers: Any) -> bool:
     return True
 
 
-VALUE = Value("0/1", b"here")
+KEY = f"{GROUP}0/1"
+VALUE = Value(KEY, b"here")
 
 
 def test_each_failure_gives_the_next_forming_twice_as_long(
@@ -93,12 +95,35 @@ def test_each_failure_gives_the_next_forming_twice_as_long(
     assert Gloo.given[-1].total_seconds() == FORM_TIMEOUT_S
 
 
-@pytest.mark.parametrize("told", [Value("0/1", None), Halt(4, graceful=True)], ids=["over", "walk"])
+@pytest.mark.parametrize("told", [Value(KEY, None), Halt(4, graceful=False)], ids=["over", "walk"])
 def test_a_view_that_is_walked_away_from_was_no_failure(link: Any, told: Any) -> None:
     factory = GlooFactory(link, "127.0.0.1")
     for _ in range(3):
         assert not forms(factory, link, told)
     assert {t.total_seconds() for t in Gloo.given} == {FORM_TIMEOUT_S}
+
+
+def test_a_group_is_formed_although_a_walk_has_begun_where_nobody_was_lost(link: Any) -> None:
+    """Ranks that were done one after the other held the rest for 15 s: gloo waits for who has left."""
+    halt = Halt(4, graceful=True)
+    assert forms(GlooFactory(link, "127.0.0.1"), link, halt, VALUE)
+    assert list(link.inbox) == [halt], "the walk is served after it"
+
+
+def test_a_commit_that_was_told_twice_is_no_walk(link: Any) -> None:
+    """An agent that was killed just after it had told: the member waited for ever for another one."""
+    again = Commit(view(0, 1, epoch=3))
+    assert forms(GlooFactory(link, "127.0.0.1"), link, again, VALUE)
+    assert not link.inbox
+    later = Commit(view(0, 1, epoch=4))
+    assert not forms(GlooFactory(link, "127.0.0.1"), link, later, VALUE)
+    assert list(link.inbox) == [later]
+
+
+def test_another_key_is_not_waited_for_in_a_walk(link: Any) -> None:
+    link.answers.append(Halt(4, graceful=True))
+    with pytest.raises(Superseded):
+        ask(link, 3, "layout/1/2")
 
 
 def test_no_answer_is_told_from_an_epoch_that_is_over(link: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -52,7 +53,8 @@ class NoZygote:
 @pytest.fixture
 def jobs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Jobs:
     made = Jobs()
-    monkeypatch.setattr(random_faults, "play", made.play)
+    kind = dataclasses.replace(random_faults.FAULTS, play=made.play)
+    monkeypatch.setattr(random_faults, "FAULTS", kind)
     monkeypatch.setattr(random_faults, "Zygote", NoZygote)
     monkeypatch.setattr(_harness, "RESULTS", tmp_path / "kept")
     return made

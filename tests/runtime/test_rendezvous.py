@@ -86,6 +86,29 @@ def test_a_walk_that_begins_answers_all_that_wait(keys: Rendezvous, told: Told) 
     assert told.take() == []
 
 
+def test_a_group_s_keys_are_waited_for_in_a_walk_in_which_nobody_was_lost(
+    keys: Rendezvous, told: Told
+) -> None:
+    keys.get(A, 3, "group/0/1", current=True)
+    keys.get(A, 3, "layout/7/1", current=True)
+    keys.give_up(graceful=True)
+    assert told.take() == [(A, "layout/7/1", None)]
+    keys.get(B, 3, "group/0/1", current=True, walking=True)
+    keys.get(B, 3, "layout/7/1", current=True, walking=True)
+    assert told.take() == [(B, "layout/7/1", None)]
+    keys.put(3, "group/0/1", b"v")
+    assert told.take() == [(A, "group/0/1", b"v"), (B, "group/0/1", b"v")]
+    keys.get(A, 3, "group/2/1", current=True, walking=True)
+    keys.give_up()
+    keys.give_up(graceful=True)
+    assert told.take() == [(A, "group/2/1", None)]
+    keys.get(B, 3, "group/2/1", current=True, walking=True)
+    assert told.take() == [(B, "group/2/1", None)]
+    keys.install(4)
+    keys.get(B, 4, "group/2/1", current=True, walking=True)
+    assert told.take() == []
+
+
 def test_old_epochs_are_forgotten_and_keys_that_came_early_are_not(
     keys: Rendezvous, told: Told
 ) -> None:

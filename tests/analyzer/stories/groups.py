@@ -54,6 +54,20 @@ def _() -> Told:
     return s.source(recorded=["digests", "updates"]), []
 
 
+@story("G1", "almost")
+def what_another_cohort_did_not_take_over_is_not_void() -> Told:
+    # It folded the author's step and left out its optimizer, long before the author was done.
+    s = Story(ranks=2, agents=1, regime="CAUSAL")
+    a, b = s.ranks
+    a.digest("aa", "optim", frontier=[])
+    dot = a.issue("optim")
+    a.apply(dot, "optim")
+    b.discard(dot, "optim")
+    a.digest("ab", "optim", frontier=[dot])
+    s.walk("CAUSAL", None, members=[b], departed=[a], leaving=[a], reason="finished")
+    return s, []
+
+
 @story("G2", "trips")
 def _() -> Told:
     s = Story(ranks=3)
