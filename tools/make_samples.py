@@ -21,7 +21,8 @@ from pathlib import Path
 import msgspec
 
 from cascade_runtime.vocabulary.report import Report
-from dashboard.demo.scenarios import SCENARIOS, Scenario, moves_of
+from dashboard.demo.scenario import Scenario, moves_of
+from dashboard.demo.scenarios import SCENARIOS
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORDED = ROOT / "sample_traces"

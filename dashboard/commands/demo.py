@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cascade_runtime.agent.config import JobConfig
     from cascade_runtime.agent.outcome import Outcome
     from cascade_runtime.vocabulary.report import Report
-    from dashboard.demo.scenarios import Scenario
+    from dashboard.demo.scenario import Scenario
 
 _ANNOUNCE_S = 20.0
 _JUDGED_WITHIN_S = 120.0

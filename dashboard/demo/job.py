@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cascade_runtime.agent.config import JobConfig
 from cascade_runtime.agent.launcher import make_config
-from dashboard.demo.scenarios import Scenario
+from dashboard.demo.scenario import Scenario
 
 
 def job_of(

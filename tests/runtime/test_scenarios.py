@@ -18,7 +18,8 @@ from collector.trace.trace_folder import open_trace
 from dashboard.demo.faults import KillAgent
 from dashboard.demo.injector import Injector
 from dashboard.demo.job import job_of, run_before
-from dashboard.demo.scenarios import SCENARIOS, Scenario, moves_of
+from dashboard.demo.scenario import Scenario, moves_of
+from dashboard.demo.scenarios import SCENARIOS
 from tests.runtime.policies import policy_with
 
 NEVER_MS = 100_000.0

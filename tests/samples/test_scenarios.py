@@ -9,7 +9,8 @@ import pytest
 
 from cascade_runtime.vocabulary.report import Report
 from collector.trace.samples import sample_traces
-from dashboard.demo.scenarios import SCENARIOS, moves_of
+from dashboard.demo.scenario import moves_of
+from dashboard.demo.scenarios import SCENARIOS
 
 RECORDED = sorted(set(sample_traces()) & set(SCENARIOS))
 ROOT = Path(__file__).parents[2]
