@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.chaos, pytest.mark.timeout(90)]
 
 
 def test_a_clean_job_is_proved(jobs: JobRunner) -> None:
-    job = jobs.run("--steps", "20", ranks=3)
+    job = jobs.run("--steps", "20", "--pause-ms", "60", ranks=3)  # a second, for CPU rows
     assert job.outcome.finished == [0, 1, 2]
     assert job.verdict() == "ok"
     assert {r["regime"] for r in job.rows("reads")} == {"STRONG"}
