@@ -16,7 +16,8 @@ from cascade_runtime.agent.proc_stat import process_state
 from cascade_runtime.progress import BACKWARD, WAITING, ProgressWord
 from cascade_runtime.vocabulary.errors import BadUsage
 from cascade_runtime.vocabulary.identity import Actor
-from dashboard.demo.faults import Kill, KillAgent, Stop, Strike
+from dashboard.demo import injector as injector_module
+from dashboard.demo.faults import Join, Kill, KillAgent, Stop, Strike
 from dashboard.demo.injector import Injector
 from dashboard.demo.scenarios import SCENARIOS, find_scenario
 
@@ -161,6 +162,38 @@ def test_an_agent_is_killed_at_a_rank_s_step_in_whatever_phase(job: Job, tmp_pat
     injector._try(strike)
     assert injector.struck == [(strike, 10)]
     assert job.rank.wait(timeout=30) == -signal.SIGKILL
+
+
+def test_a_rank_is_added_at_a_step_in_whatever_phase(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    added: list[int] = []
+    monkeypatch.setattr(injector_module, "add_rank", lambda config, rank: added.append(rank))
+    job.at(9, BACKWARD)
+    strike = Join(after_step=10, rank=1)
+    injector = job.injector(strike)
+    injector._try(strike)
+    assert added == []
+    job.at(10, BACKWARD)
+    injector._try(strike)
+    assert added == [3], "after two ranks and an agent"
+    assert injector.struck == [(strike, 10)]
+    assert job.said == ["added rank 3 after step 10"]
+
+
+def test_a_rank_that_cannot_be_added_is_told_and_is_no_strike(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(config: JobConfig, rank: int) -> None:
+        raise BadUsage("no rank was added: the job is ending", where=f"rank {rank}")
+
+    monkeypatch.setattr(injector_module, "add_rank", refuse)
+    job.at(10, BACKWARD)
+    strike = Join(after_step=10, rank=1)
+    injector = job.injector(strike)
+    injector._try(strike)
+    assert injector.struck == []
+    assert "the job is ending" in job.said[0]
 
 
 # ---- scenarios ------------------------------------------------------------------------------------
