@@ -9,7 +9,7 @@ import pytest
 
 from analyzer.history import History
 from analyzer.judge import rules
-from tests.analyzer import brute_others, brute_rules
+from tests.analyzer import brute_others, brute_rules, brute_visible
 from tests.analyzer.brute_facts import Facts, Key
 from tests.analyzer.causal_story import causal_story
 
@@ -57,10 +57,13 @@ def of_rule(code: str, history: History) -> set[Key]:
     return {history.rows.where(f.row) for f in rules()[code].check(history).findings}
 
 
-@pytest.mark.parametrize("code", ["M1", "M2", "T2"])
+OF_ITS_OWN = {"A4": brute_visible} | dict.fromkeys(("M1", "M2", "T2"), brute_others)
+
+
+@pytest.mark.parametrize("code", OF_ITS_OWN)
 def test_in_stories_of_its_own(code):
-    tell = getattr(brute_others, f"{code.lower()}_story")
-    definition = getattr(brute_others, code.lower())
+    tell = getattr(OF_ITS_OWN[code], f"{code.lower()}_story")
+    definition = getattr(OF_ITS_OWN[code], code.lower())
     broken = 0
     for seed in range(2 * SEEDS):
         story = tell(seed)
