@@ -20,10 +20,11 @@ import numpy as np
 
 from analyzer.columns import Flags, Ints
 from analyzer.dots import key_actor, key_counter
-from analyzer.edges import APPLIED, COLLECTIVE, READ
+from analyzer.edges import APPLIED, READ
 from analyzer.history import History
 from analyzer.rows import LEVELS
 from analyzer.rules._base import Finding, Outcome, Rule
+from analyzer.ways import other_ways
 
 _TABLES = ("updates", "reads", "messages", "collectives", "checkpoints")
 
@@ -36,7 +37,7 @@ def check(history: History) -> Outcome:
     if history.hb.cycles:
         outcome.cannot_say("some events wait for each other in a circle (see A3)")
         return outcome
-    left = np.flatnonzero(~_explained(history, issued, seen))
+    left = np.flatnonzero(~other_ways(history, issued, seen))
     issued, seen = issued[left], seen[left]
     fine = _loaded(history, issued, seen) | _folds_of_climbs(history, issued, seen)
     fine |= _by_log(history, issued, seen)
@@ -64,25 +65,6 @@ def _sightings(history: History) -> tuple[Ints, Ints]:
     judged = rows.regime[seen] != LEVELS["EVENTUAL"]
     judged &= rows.actor[issued] != rows.actor[seen]
     return issued[judged], seen[judged]
-
-
-def _explained(history: History, issued: Ints, seen: Ints) -> Flags:
-    """Where something other than an update that the row itself names leads from the issue to it."""
-    rows, hb = history.rows, history.hb
-    author = rows.actor[issued]
-    has_past = seen > rows.start[rows.actor[seen]]
-    known = has_past.copy()
-    known[has_past] = hb.last_before_many(seen[has_past] - 1, author[has_past]) >= issued[has_past]
-    # A collective that its actor completed just before this very row.
-    edges = history.edges
-    done = np.flatnonzero(edges.kind == COLLECTIVE)
-    out, into = done[edges.source[done] >= rows.n], done[edges.target[done] >= rows.n]
-    for i in np.flatnonzero(~known & np.isin(seen, edges.target[out])).tolist():
-        hubs = edges.source[out][edges.target[out] == seen[i]]
-        entries = edges.source[into][np.isin(edges.target[into], hubs)]
-        write = np.full(len(entries), issued[i])
-        known[i] = bool(((entries == issued[i]) | (hb.before_many(write, entries) != 0)).any())
-    return known
 
 
 def _loaded(history: History, issued: Ints, seen: Ints) -> Flags:
