@@ -48,12 +48,16 @@ class Shape:
         num_blocks: of BLOCK steps each.
         slow_rank: one that is late in each group collective, or None.
         slow_ns: by how much.
+        rest_ns: what a step takes besides.
+        skewed: each GROUP of ranks is a host of its own, its clock up to 5 ms and 20 ppm off.
     """
 
     num_ranks: int
     num_blocks: int
     slow_rank: int | None = None
     slow_ns: int = 0
+    skewed: bool = False
+    rest_ns: int = 0
 
     @classmethod
     def of_rows(cls, num_ranks: int, num_rows: int, **slow: Any) -> Shape:
@@ -82,6 +86,21 @@ class CausalRun:
         self._time = np.full(n, BEGIN_NS, np.int64)
         self._seq = np.full(n, _PRELUDE, np.int64)
         self.num_rows = 0
+        hosts = np.random.default_rng(3)
+        num = shape.num_ranks // GROUP if shape.skewed else 0
+        self._offset_ns = hosts.integers(-5_000_000, 5_000_001, num)
+        self._drift = hosts.uniform(-20e-6, 20e-6, num)
+
+    def _told(self, who: Any, true_ns: Any) -> Any:
+        """A time as the rank's own host has it."""
+        if not self.shape.skewed:
+            return true_ns
+        host = self._rank[who] // GROUP
+        return (
+            true_ns
+            + self._offset_ns[host]
+            + ((true_ns - BEGIN_NS) * self._drift[host]).astype(np.int64)
+        )
 
     def meta(self, policy: Any = None) -> TraceMeta:
         """trace.json."""
@@ -120,7 +139,7 @@ class CausalRun:
         if seq is None:
             seq = self._seq[who].copy()
             self._seq[who] += 1
-        wall = self._time[who].copy()
+        wall = self._told(who, self._time[who].copy())
         self._made[table].add(
             run_id=RUN_ID, rank=self._rank[who], incarnation=0, seq=seq, group_id="world", epoch=0,
             regime="CAUSAL", step=step, wall_ns=wall, mono_ns=wall - BEGIN_NS, **columns,
@@ -129,7 +148,9 @@ class CausalRun:
     def _begin(self) -> None:
         shape, every = self.shape, self._rank
         self._seq[:] = 0
-        self._add("actors", every, None, name=None, kind="rank", host="host-a")
+        host = every // GROUP if shape.skewed else every * 0
+        names = (host, [f"host-{i}" for i in range(int(host.max()) + 1)])
+        self._add("actors", every, None, name=None, kind="rank", host=names)
         actors = [{"rank": r, "incarnation": 0} for r in range(shape.num_ranks)]
         kinds = [self._comm(kind) for kind in range(3)]
         for codes, words in kinds:
@@ -203,6 +224,7 @@ class CausalRun:
 
     def _step(self, step: int, block: int) -> None:
         shape, every = self.shape, self._rank
+        self._time += shape.rest_ns
         self._add("steps", every, step, phase="begin")
         frontier = ((self._author, len(OBJECTS) * step), (self._other, 3 * BLOCK * block))
         for name in OBJECTS[:2]:
@@ -226,7 +248,7 @@ class CausalRun:
             self._add(
                 "collectives", every, step, comm_id=(codes, words), cseq=step, op="all_reduce",
                 label=f"bucket/{kind}", num_bytes=1 << 20, dtype="float32", is_async=False,
-                done_seq=seq + 1, enter_ns=entered, complete_ns=last[codes] + 40_000, completed=True,
+                done_seq=seq + 1, enter_ns=self._told(every, entered), complete_ns=self._told(every, last[codes] + 40_000), completed=True,
             )  # fmt: skip
             self._time = last[codes] + 40_000 + self._rng.integers(0, 2_000, shape.num_ranks)
         for place in range(len(OBJECTS)):
@@ -248,22 +270,32 @@ class CausalRun:
 class InMemory:
     """A TraceSource over made tables."""
 
-    def __init__(self, run: CausalRun, tables: dict[str, pa.Table]) -> None:
-        self.meta = run.meta()
+    def __init__(self, meta: TraceMeta, tables: dict[str, pa.Table]) -> None:
+        self.meta = meta
         self.inputs = ["made"]
         self.notes: list[SourceNote] = []
         self._tables = tables
+
+    @property
+    def num_rows(self) -> int:
+        """Of all tables."""
+        return sum(t.num_rows for t in self._tables.values())
 
     def table(self, name: str) -> pa.Table:
         """The rows of one table."""
         found = self._tables.get(name)
         return arrow_schema(name).empty_table() if found is None else found
 
+    def with_tables(self, **tables: pa.Table) -> InMemory:
+        """The same with other rows in these tables."""
+        return InMemory(self.meta, self._tables | tables)
+
 
 def in_memory(shape: Shape) -> InMemory:
     """The whole run."""
     run = CausalRun(shape)
-    return InMemory(run, run.tables(0, shape.num_blocks))
+    tables = run.tables(0, shape.num_blocks)
+    return InMemory(run.meta(), tables)
 
 
 def on_disk(folder: Path, shape: Shape, blocks_a_file: int = 8) -> int:

@@ -33,7 +33,9 @@ def check(history: History) -> Outcome:
     """Definition: findings of the design, section 2, A4; what follows from it: decision 0034."""
     outcome = Outcome()
     issued, seen = _sightings(history)
-    outcome.num_checked = len(np.unique(seen))
+    sighted = np.zeros(history.rows.n, dtype=np.bool_)
+    sighted[seen] = True
+    outcome.num_checked = int(np.count_nonzero(sighted))
     if history.hb.cycles:
         outcome.cannot_say("some events wait for each other in a circle (see A3)")
         return outcome
