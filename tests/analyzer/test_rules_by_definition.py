@@ -11,7 +11,7 @@ import pytest
 
 from analyzer.history import History
 from analyzer.judge import rules
-from tests.analyzer import brute_others, brute_rules, brute_sessions, brute_visible
+from tests.analyzer import brute_others, brute_rules, brute_sessions, brute_visible, brute_walks
 from tests.analyzer.brute_facts import Facts, Key
 from tests.analyzer.causal_story import causal_story
 from tests.story import Story
@@ -75,6 +75,20 @@ def in_sessions() -> dict[str, list[Judged]]:
 @pytest.mark.parametrize("code", OF_SESSIONS)
 def test_of_sessions(in_sessions, code):
     _same(in_sessions[code])
+
+
+OF_WALKS = ("L1", "L2", "L3", "L4", "L6", "L8", "R3", "R4")
+
+
+@pytest.fixture(scope="module")
+def in_walks() -> dict[str, list[Judged]]:
+    """As ``judged``, stories of walks and debts."""
+    return _judge_all(brute_walks.walk_story, OF_WALKS, brute_walks)
+
+
+@pytest.mark.parametrize("code", OF_WALKS)
+def test_of_walks(in_walks, code):
+    _same(in_walks[code])
 
 
 @pytest.mark.parametrize("code", OF_UPDATES)
