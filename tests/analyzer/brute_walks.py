@@ -1,79 +1,11 @@
-"""Rules about walks and debts by their definitions, and stories of walks with something changed."""
+"""Rules about walks and debts by their definitions."""
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
-from cascade_runtime.vocabulary.policy import load_policy
 from tests.analyzer.brute_facts import Facts, Key, Row
-from tests.story import Story
-
-LEVEL = {"EVENTUAL": 1, "CAUSAL": 2, "STRONG": 3}
-LEGAL = {
-    (row.from_regime.value, row.fault.value, row.to_regime.value)
-    for row in load_policy("default").rows
-}
-FAULTS = [
-    "GPU_FAIL_STOP",
-    "RANK_SKEW_HIGH",
-    "STABLE_SYNC",
-    "OPERATOR",
-    "NO_MAJORITY",
-    "STATE_CORRUPTION",
-]
-
-
-def walk_story(seed: int) -> Story:
-    """Some walks, mostly as the policy has them, with work between; then a row or two is changed."""
-    rng = random.Random(seed)
-    story = Story(ranks=3, agents=1)
-    for _ in range(rng.randint(1, 4)):
-        _work(rng, story)
-        now = story.agents[0].regime
-        moves = [(f, t) for r, f, t in sorted(LEGAL) if r == now and t != r]
-        fault, to = rng.choice(moves)
-        if rng.random() < 0.12:
-            fault, to = rng.choice(FAULTS), rng.choice(sorted(LEVEL))
-        if LEVEL[to] > LEVEL[now] and rng.random() < 0.85:
-            story.settle_all()
-        story.walk(to, fault, debts=rng.random() < 0.9)
-    _work(rng, story)
-    if rng.random() < 0.7:
-        story.settle_all()
-    for _ in range(rng.choice([0, 1, 2])):
-        _change(rng, story)
-    return story
-
-
-def _work(rng: random.Random, story: Story) -> None:
-    for _ in range(rng.randint(0, 2)):
-        one = rng.choice(story.ranks)
-        if rng.random() < 0.5:
-            one.read(version=1)
-        else:
-            story.all_reduce(comm=f"c{story.agents[0].epoch}")
-
-
-def _change(rng: random.Random, story: Story) -> None:
-    """One row says something else, or says nothing of it any more."""
-    kind = rng.choice(["decisions", "decisions", "transitions", "debt", "reads", "reads"])
-    places = [
-        i
-        for i, (t, r) in enumerate(story.rows)
-        if t == kind and r.get("phase") in (None, "proposed")
-    ]
-    if not places:
-        return
-    place = rng.choice(places)
-    table, row = story.rows[place]
-    if table == "transitions":
-        row["evidence"] = []
-    elif table == "reads":
-        row["regime"] = rng.choice(sorted(LEVEL))
-    else:
-        lead = {k: row[k] for k in list(row)[:10]}
-        story.rows[place] = ("steps", lead | {"phase": "end"})
+from tests.analyzer.walk_story import LEGAL, LEVEL
 
 
 class Walk:
@@ -219,4 +151,51 @@ def l4(facts: Facts) -> set[Key]:
             r["epoch"] not in agreed and len(others) > 1
         ):
             found.add(i)
+    return facts.keyed(found)
+
+
+def l5(facts: Facts) -> set[Key]:
+    """Operations of a new epoch that not all acknowledgements precede; of an old one after the commit."""
+    rows = of_table(facts, "transitions")
+    found = set()
+    for i, (t, r) in enumerate(facts.rows):
+        if t not in ("collectives", "updates", "reads") or r.get("action") in (
+            "applied",
+            "discarded",
+        ):
+            continue
+        for w in walks(facts):
+            if w.row["new_epoch"] != r["epoch"]:
+                continue
+            for member in w.row["members"]:
+                acks = [
+                    j
+                    for j, x in rows
+                    if x["phase"] == "acknowledged"
+                    and x["new_epoch"] == r["epoch"]
+                    and facts.actor(j) == _actor(member)
+                ]
+                if not any(facts.before(j, i) for j in acks):
+                    found.add(i)
+        own = [
+            x["new_epoch"]
+            for j, x in rows
+            if x["phase"] == "committed" and facts.actor(j) == facts.actor(i) and j < i
+        ]
+        if own and r["epoch"] < own[-1]:
+            found.add(i)
+    return facts.keyed(found)
+
+
+def l7(facts: Facts) -> set[Key]:
+    """Members that heard of a commit, and committed neither it nor a later one."""
+    commits = [(i, r) for i, r in of_table(facts, "transitions") if r["phase"] == "committed"]
+    found = set()
+    for w in walks(facts):
+        for member in map(_actor, w.row["members"]):
+            mine = [r["new_epoch"] for i, r in commits if facts.actor(i) == member]
+            last = max(i for i in range(len(facts.rows)) if facts.actor(i) == member)
+            heard = any(facts.before(i, last) for i, _ in w.rows)
+            if heard and max(mine, default=-1) < w.row["new_epoch"]:
+                found.add(last)
     return facts.keyed(found)

@@ -11,9 +11,17 @@ import pytest
 
 from analyzer.history import History
 from analyzer.judge import rules
-from tests.analyzer import brute_others, brute_rules, brute_sessions, brute_visible, brute_walks
+from tests.analyzer import (
+    brute_groups,
+    brute_others,
+    brute_rules,
+    brute_sessions,
+    brute_visible,
+    brute_walks,
+)
 from tests.analyzer.brute_facts import Facts, Key
 from tests.analyzer.causal_story import causal_story
+from tests.analyzer.walk_story import walk_story
 from tests.story import Story
 
 SEEDS = int(os.environ.get("CASCADE_SEEDS", "100"))
@@ -77,13 +85,13 @@ def test_of_sessions(in_sessions, code):
     _same(in_sessions[code])
 
 
-OF_WALKS = ("L1", "L2", "L3", "L4", "L6", "L8", "R3", "R4")
+OF_WALKS = ("L1", "L2", "L3", "L4", "L5", "L6", "L7", "L8", "R3", "R4")
 
 
 @pytest.fixture(scope="module")
 def in_walks() -> dict[str, list[Judged]]:
     """As ``judged``, stories of walks and debts."""
-    return _judge_all(brute_walks.walk_story, OF_WALKS, brute_walks)
+    return _judge_all(walk_story, OF_WALKS, brute_walks)
 
 
 @pytest.mark.parametrize("code", OF_WALKS)
@@ -100,7 +108,11 @@ def of_rule(code: str, history: History) -> set[Key]:
     return {history.rows.where(f.row) for f in rules()[code].check(history).findings}
 
 
-OF_ITS_OWN = {"A4": brute_visible} | dict.fromkeys(("M1", "M2", "T2"), brute_others)
+OF_ITS_OWN = (
+    {"A4": brute_visible}
+    | dict.fromkeys(("G1", "G2", "M3"), brute_groups)
+    | dict.fromkeys(("M1", "M2", "T2"), brute_others)
+)
 
 
 @pytest.mark.parametrize("code", OF_ITS_OWN)
