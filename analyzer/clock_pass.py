@@ -75,7 +75,9 @@ def clock_pass(
         if status == _DONE:
             return Clocked(clock, table[: int(state[_USED])], cycles)
         if status == _FULL:
-            table = np.concatenate([table, np.empty_like(table)])
+            wider = np.empty((2 * len(table), k), dtype=np.int32)
+            wider[: len(table)] = table  # the new half is touched only as it fills
+            table = wider
         else:
             cycle = _find_cycle(n, start, actor, at, in_begin, in_source)
             cycles.append(cycle)

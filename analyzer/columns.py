@@ -118,7 +118,8 @@ def ints_of(column: Any) -> Ints:
     """An int, bool or null Arrow column as int64; null is NULL."""
     if len(column) == 0 or pa.types.is_null(column.type):
         return np.full(len(column), NULL, dtype=np.int64)
-    filled = pc.fill_null(column.cast(pa.int64()), NULL)
+    wide = column if column.type == pa.int64() else column.cast(pa.int64())
+    filled = pc.fill_null(wide, NULL) if wide.null_count else wide
     found: Ints = np.asarray(filled.to_numpy(), dtype=np.int64)
     return found
 
@@ -129,7 +130,8 @@ def _words_of(column: Any) -> tuple[Ints, list[str]]:
     encoded = _one(column)
     if not pa.types.is_dictionary(encoded.type):
         encoded = encoded.dictionary_encode()
-    codes = pc.fill_null(encoded.indices.cast(pa.int64()), -1)
+    codes = encoded.indices.cast(pa.int64())
+    codes = pc.fill_null(codes, -1) if codes.null_count else codes
     return np.asarray(codes.to_numpy(zero_copy_only=False)), encoded.dictionary.to_pylist()
 
 

@@ -6,7 +6,7 @@ A dot (rank, incarnation, counter) is one int key here: actor code and counter p
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -26,12 +26,15 @@ def dot_keys(actors: Ints, counters: Ints) -> Ints:
     return np.where((actors < 0) | (counters == NULL), -1, keys).astype(np.int64)
 
 
-def key_actor(key: int) -> int:
+KeyOrKeys = TypeVar("KeyOrKeys", int, Ints)
+
+
+def key_actor(key: KeyOrKeys) -> KeyOrKeys:
     """The author's actor code of a dot key."""
     return key >> COUNTER_BITS
 
 
-def key_counter(key: int) -> int:
+def key_counter(key: KeyOrKeys) -> KeyOrKeys:
     """The counter of a dot key."""
     return key & _COUNTER_MAX
 
@@ -132,6 +135,11 @@ class Dots:
             return np.full(len(keys), -1, dtype=np.int64)
         at = np.minimum(np.searchsorted(self._issued_keys, keys), len(self._issued_keys) - 1)
         return np.where(self._issued_keys[at] == keys, self._issued_index[at], -1)
+
+    @property
+    def first_issued(self) -> Ints:
+        """Of each dot the index in ``updates`` of its own issued row, in order of keys."""
+        return self._issued_index
 
     def issued_row(self, key: int) -> int | None:
         """Row number of the dot's issued row, or None."""

@@ -114,7 +114,7 @@ def _read_frontiers(dots: Dots) -> tuple[Ints, Ints]:
     if not len(flat.owner):
         empty = np.empty(0, dtype=np.int64)
         return empty, empty
-    issued = np.flatnonzero(dots.issued)
+    issued = dots.first_issued
     own_keys = dots.update_key[issued]
     objects = dots.update_object[issued]
     order = np.lexsort((own_keys, objects))

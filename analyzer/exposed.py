@@ -20,8 +20,9 @@ def exposed_waits(history: History, clocks: Clocks, entries: Entries) -> Floats:
     owner = rows.actor[table.rows]
     for actor in np.unique(owner[given]).tolist():
         mine = given & (owner == actor)
-        shift = clocks.shift[actor] - clocks.start_ns
-        edge, busy = _busy_until(start[mine] + shift, end[mine] + shift)
+        who = owner[mine]
+        begun, ended = (clocks.times(who, t[mine]) - clocks.start_ns for t in (start, end))
+        edge, busy = _busy_until(begun, ended)
         at = np.flatnonzero(entries.actor == actor)
         until = np.minimum(
             entries.leave[at], np.where(np.isnan(entries.last[at]), np.inf, entries.last[at])

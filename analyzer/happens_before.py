@@ -75,6 +75,11 @@ class HappensBefore:
         """
         return self._clock, self._table
 
+    @property
+    def incoming(self) -> tuple[Ints, Ints]:
+        """(begin of each node's span, and the end; source of each edge): nodes are rows, then hubs."""
+        return self._in_begin, self._in_source
+
     def before_many(self, first: Ints, second: Ints) -> Ints:
         """``before`` for pairs of rows, as 0 and 1."""
         actor = self._rows.actor[first]

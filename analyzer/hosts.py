@@ -1,26 +1,32 @@
 """One time scale for all hosts, as far as the evidence carries it (result table ``clock_fit``).
 
 Inside a host the monotonic clock is exact. Between hosts every message, and every n-to-n
-collective, bounds the offset from one side; both sides together make an interval. Where it holds
-zero the clocks are taken as they are, else its middle; half of it is the error. Hosts without
+collective, bounds the offset from one side; both sides together make an interval (clock_evidence.py).
+Where it holds zero the clocks are taken as they are, else its middle; half of it is the error. Where no
+one offset fits the whole run, clocks drift, and a line is fitted; what it leaves is fitted again. Hosts without
 evidence both ways are not connected, and no wait is computed between them (design contract 4.4).
 """
 
 from __future__ import annotations
 
+import heapq
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from analyzer.clock_evidence import Apart, apart, collective_bounds, message_bounds
 from analyzer.columns import NULL, Flags, Ints
 from analyzer.history import History
 from analyzer.instances import Instances
 from cascade_runtime.vocabulary.report import ClockSummary
 
 _SAMPLE = 1001
-_ALL_PAIRS = 32
-"""Up to so many hosts each pair is compared; beyond, each with the first only."""
+_WINDOWS = 16
+_ROUNDS = 3
+"""Lines are fitted so often at most: the first is bent by what drift does inside a window."""
+
+Floats = npt.NDArray[np.float64]
 
 
 class Clocks:
@@ -43,36 +49,56 @@ class Clocks:
         self.start_ns = int(rows.wall.min()) if rows.n else 0
         num = len(self.hosts)
         self.offset: Ints = np.zeros(num, dtype=np.int64)
+        self.drift: Floats = np.zeros(num)
         self.error: Ints = np.zeros(num, dtype=np.int64)
         self.part: Ints = np.arange(num, dtype=np.int64)
-        if num > 1:
-            self._connect(_delays(history, self))
-        if rows.num_actors:
-            self.shift = self.shift + self.offset[self.host]
+        self._own_shift = self.shift
+        for _ in range(_ROUNDS if num > 1 else 0):
+            drifts = self._connect(*_bounds(history, self))
+            self.shift = self._own_shift + self.offset[self.host]
+            if not drifts:
+                break
 
-    def _connect(self, delay: npt.NDArray[np.float64]) -> None:
-        """Grow each part from its first host along the narrowest intervals (Prim)."""
+    def _connect(self, bound: Floats, tied: Floats, at: Floats) -> bool:
+        """Grow each part from its first host along the narrowest intervals (Prim); True where some drift.
+
+        What is found is added to what an earlier round had found.
+        """
         num = len(self.hosts)
-        width = delay + delay.T
+        pairs: dict[tuple[int, int], Apart] = {}
+        there = np.isfinite(bound.min(axis=0))
+        for a, b in np.argwhere(there & there.T).tolist():
+            found = apart(bound[:, a, b], -bound[:, b, a], tied[:, a, b], at)
+            if found is not None:
+                pairs[a, b] = found
+        links: list[list[tuple[float, int]]] = [[] for _ in range(num)]
+        for (a, b), one in pairs.items():
+            links[a].append((one.width, b))
         left = set(range(num))
+        offset, drift = np.zeros(num), np.zeros(num)
+        self.part, error = np.arange(num, dtype=np.int64), np.zeros(num)
         while left:
             root = min(left)
             left.discard(root)
-            inside = [root]
-            while True:
-                links = [(width[a, b], a, b) for a in inside for b in left if width[a, b] < np.inf]
-                if not links:
-                    break
-                _, a, b = min(links)
-                low, high = -delay[a, b], delay[b, a]
-                held = low <= 0 <= high
-                step = 0.0 if held else (low + high) / 2
-                error = max(-low, high) if held else abs(high - low) / 2
-                self.offset[b] = self.offset[a] + round(step)
-                self.error[b] = self.error[a] + round(error)
-                self.part[b] = root
-                inside.append(b)
+            waiting = [(width, root, b) for width, b in links[root]]
+            heapq.heapify(waiting)
+            while waiting:
+                _, a, b = heapq.heappop(waiting)
+                if b not in left:
+                    continue
                 left.discard(b)
+                one = pairs[a, b]
+                # How far it is ahead is what its times must be set back by.
+                offset[b] = offset[a] - one.offset
+                drift[b] = drift[a] - one.drift
+                error[b] = error[a] + one.error
+                self.part[b] = root
+                for width, c in links[b]:
+                    heapq.heappush(waiting, (width, b, c))
+        self.offset = self.offset + np.round(offset).astype(np.int64)
+        self.drift = self.drift + drift
+        self.error = np.round(error).astype(np.int64)
+        return bool((drift != 0).any())
 
     @property
     def connected(self) -> bool:
@@ -81,7 +107,12 @@ class Clocks:
 
     def times(self, actors: Ints, times: Ints) -> Ints:
         """Times of actors on the common scale."""
-        return times + self.shift[actors] if len(actors) else times
+        if not len(actors):
+            return times
+        drift = self.drift[self.host[actors]]
+        if drift.any():
+            times = times + np.round(drift * (times - self.start_ns)).astype(np.int64)
+        return times + self.shift[actors]
 
     def since_start(self, actors: Ints, times: Ints) -> npt.NDArray[np.float64]:
         """Times on the common scale since ``start_ns``: small enough to be exact as floats."""
@@ -93,12 +124,12 @@ class Clocks:
         return ClockSummary(num_hosts=len(self.hosts), connected=self.connected, max_error_ns=worst)
 
     def fit_rows(self) -> list[dict[str, Any]]:
-        """Rows of ``clock_fit``; drift is not fitted in this release."""
+        """Rows of ``clock_fit``: what was added to each host's times."""
         return [
             {
                 "host": name,
                 "offset_ns": int(self.offset[i]) if self.part[i] == 0 else None,
-                "drift_ppm": None,
+                "drift_ppm": float(self.drift[i]) * 1e6 if self.part[i] == 0 else None,
                 "error_ns": int(self.error[i]) if self.part[i] == 0 else None,
                 "connected": bool(self.part[i] == 0),
             }
@@ -144,51 +175,47 @@ def _same_host_shift(history: History, host: Ints) -> Ints:
     return shift
 
 
-def _delays(history: History, clocks: Clocks) -> npt.NDArray[np.float64]:
-    """[a, b]: the least seen time from a sending event on host a to a receiving one on b."""
-    num = len(clocks.hosts)
-    delay = np.full((num, num), np.inf)
-    _message_delays(history, clocks, delay)
-    _collective_delays(history.instances, clocks, delay)
-    np.fill_diagonal(delay, np.inf)
-    return delay
+def _bounds(history: History, clocks: Clocks) -> tuple[Floats, Floats, Floats]:
+    """What ties hosts together: (bounds, ties, the windows' middles).
 
-
-def _message_delays(history: History, clocks: Clocks, delay: npt.NDArray[np.float64]) -> None:
-    rows = history.rows
+    Bounds: [window, a, b], the least time from a sending event on a to a receiving one on b. Ties: how far
+    b's completions lie after a's on average, NaN without any.
+    """
+    num, rows = len(clocks.hosts), history.rows
+    length = max(float(int(rows.wall.max()) - clocks.start_ns), 1.0)
+    bound = np.full((_WINDOWS, num, num), np.inf)
     source, target = history.message_pairs
-    if not len(source):
-        return
-    sent = clocks.times(rows.actor[source], rows.wall[source])
-    got = clocks.times(rows.actor[target], rows.wall[target])
-    a, b = clocks.host[rows.actor[source]], clocks.host[rows.actor[target]]
-    np.minimum.at(delay, (a, b), (got - sent).astype(np.float64))
+    if len(source):
+        sent = clocks.since_start(rows.actor[source], rows.wall[source])
+        got = clocks.since_start(rows.actor[target], rows.wall[target])
+        a, b = clocks.host[rows.actor[source]], clocks.host[rows.actor[target]]
+        message_bounds(bound, _window(sent, length), a, b, got - sent)
+    ties = np.zeros((2, _WINDOWS, num, num))
+    if len(history.instances):
+        _collective_bounds(history.instances, clocks, bound, ties, length)
+    tied = np.full(bound.shape, np.nan)
+    np.divide(ties[0], ties[1], out=tied, where=ties[1] > 0)
+    return bound, tied, (np.arange(_WINDOWS) + 0.5) * length / _WINDOWS
 
 
-def _collective_delays(
-    instances: Instances, clocks: Clocks, delay: npt.NDArray[np.float64]
+def _window(since_start: Floats, length: float) -> Ints:
+    return np.clip(since_start * _WINDOWS / length, 0, _WINDOWS - 1).astype(np.int64)
+
+
+def _collective_bounds(
+    instances: Instances, clocks: Clocks, bound: Floats, ties: Floats, length: float
 ) -> None:
     """In an n-to-n collective each entry precedes each completion."""
-    if not len(instances):
-        return
     index = instances.order
     judged: Flags = (instances.kind[instances.of] == 0) & instances.completed[index]
     complete = instances.table.ints("complete_ns")[index]
     judged &= complete != NULL
+    if not judged.any():
+        return
     actor, of = instances.actor[index][judged], instances.of[judged]
     entry = clocks.since_start(actor, instances.arrival()[index][judged])
     leave = clocks.since_start(actor, complete[judged])
-    host = clocks.host[actor]
-    num, count = len(clocks.hosts), len(instances)
-    last_entry = np.full((num, count), -np.inf)
-    first_exit = np.full((num, count), np.inf)
-    np.maximum.at(last_entry, (host, of), entry)
-    np.minimum.at(first_exit, (host, of), leave)
-    first_only = num > _ALL_PAIRS
-    for a in range(1 if first_only else num):
-        for b in range(num):
-            if a == b:
-                continue
-            delay[a, b] = min(delay[a, b], float((first_exit[b] - last_entry[a]).min()))
-            if first_only:
-                delay[b, a] = min(delay[b, a], float((first_exit[a] - last_entry[b]).min()))
+    first = np.flatnonzero(np.diff(of, prepend=-1))
+    begin = np.append(first, len(of)).astype(np.int64)
+    window = _window(entry[first], length)
+    collective_bounds(bound, ties, begin, window, clocks.host[actor], entry, leave)

@@ -49,10 +49,11 @@ def judge(history: History) -> Judgement:
         for other in rule.yields_to:
             outcome.findings = [f for f in outcome.findings if f.row not in told.get(other, set())]
         told[code] = {finding.row for finding in outcome.findings}
-        checks.append(_check(rule, outcome))
+        checks.append(_check(history, rule, outcome))
         violations += [
             _violation(history, rule, finding, with_paths=i < MAX_PATHS)
             for i, finding in enumerate(outcome.findings)
+            if code not in NEVER_VIOLATED
         ]
         suspects += outcome.suspects
     return Judgement(total(checks), checks, violations, suspects)
@@ -69,13 +70,19 @@ def _run(history: History, rule: Rule) -> Outcome:
     return outcome
 
 
-def _check(rule: Rule, outcome: Outcome) -> CheckResult:
+def _check(history: History, rule: Rule, outcome: Outcome) -> CheckResult:
     certain = sum(not finding.inferred for finding in outcome.findings)
     verdict: CheckVerdict
     reason: str | None = None
     if outcome.not_checked:
         verdict, reason = "not_checked", outcome.not_checked
-    elif certain and rule.code not in NEVER_VIOLATED:
+    elif outcome.findings and rule.code in NEVER_VIOLATED:
+        # Listed nowhere, so the reason says how many and where.
+        first = outcome.findings[0]
+        verdict, certain = "unknown", 0
+        place = f"event {history.rows.where(first.row)[2]}"
+        reason = f"{len(outcome.findings)} found, the first at {place}: {first.sentence}"
+    elif certain:
         verdict, reason = "violated", outcome.findings[0].sentence
     elif outcome.findings:
         verdict, reason = "unknown", "what was found rests on inferred facts"

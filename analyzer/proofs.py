@@ -4,6 +4,12 @@ from __future__ import annotations
 
 PROOFS = (
     ("A1", "read or applied update", "reads and applied updates", "has a known source"),
+    (
+        "A4",
+        "update seen elsewhere",
+        "sightings of others' updates",
+        "came by a way that is in the trace",
+    ),
     ("S1", "forward read", "forward reads", "saw its reader's own writes"),
     ("S2", "read", "reads", "never went back"),
     ("S3", "applied update", "applied updates", "came after its author's earlier ones"),

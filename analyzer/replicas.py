@@ -94,6 +94,11 @@ class Replicas:
         """Actors that loaded or received a state."""
         return np.unique(self._rows.actor[self._load_rows])
 
+    @property
+    def loads(self) -> list[tuple[int, dict[int, int]]]:
+        """(row, author to counter) of everybody's loads, in row order."""
+        return list(zip(self._load_rows.tolist(), self._loaded, strict=True))
+
     def loads_of(self, actor: int) -> list[tuple[int, dict[int, int]]]:
         """(row, author to counter) of the actor's loads, in order."""
         pairs = zip(self._load_rows.tolist(), self._loaded, strict=True)

@@ -6,6 +6,7 @@ of the analyzer names it. Exact duplicates are dropped and counted here.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ REGIMES: dict[int, str] = {regime.level: regime.value for regime in Regime}
 
 LEVELS: dict[str | None, int] = {None: 0} | {word: level for level, word in REGIMES.items()}
 
+_FEW_ACTORS = 1 << 16
 _SEQ_BITS = 43
 _SEQ_MAX = (1 << _SEQ_BITS) - 1
 
@@ -68,7 +70,7 @@ class Rows:
             np.concatenate([ints_of(t.column(c)) for t in tables])
             for c in ("rank", "incarnation", "seq")
         )
-        order = np.lexsort((table, seq, incarnation, rank))
+        order = _sorted(rank, incarnation, seq, table)
         rank, incarnation, seq = rank[order], incarnation[order], seq[order]
         same = (rank[1:] == rank[:-1]) & (incarnation[1:] == incarnation[:-1])
         same &= seq[1:] == seq[:-1]
@@ -179,9 +181,20 @@ class Rows:
         """Actor codes of (rank, incarnation) columns; a null rank is -1, a null incarnation 0."""
         if len(rank) == 0:
             return np.empty(0, dtype=np.int64)
-        packed = np.where(
-            rank == NULL, -1, (rank << 32) | np.where(incarnation == NULL, 0, incarnation)
-        )
+        known = rank != NULL
+        again = np.where(incarnation == NULL, 0, incarnation)
+        high, most = int(rank.max(initial=0)), int(again.max(initial=0))
+        small = int(rank[known].min(initial=0)) >= 0 and int(again.min(initial=0)) >= 0
+        if small and (high + 1) * (most + 1) <= max(_FEW_ACTORS, len(rank)):
+            # So few that a table of all is cheaper than sorting.
+            packed = np.where(known, rank * (most + 1) + again, 0)
+            there = np.zeros((high + 1) * (most + 1), dtype=np.bool_)
+            there[packed[known]] = True
+            lookup = np.full(len(there), -1, dtype=np.int64)
+            for place in np.flatnonzero(there).tolist():
+                lookup[place] = self.actor_code(place // (most + 1), place % (most + 1))
+            return np.where(known, lookup[packed], -1).astype(np.int64)
+        packed = np.where(known, (rank << 32) | again, -1)
         unique, inverse = np.unique(packed, return_inverse=True)
         codes = [
             -1 if p < 0 else self.actor_code(int(p) >> 32, int(p) & 0xFFFFFFFF) for p in unique
@@ -227,6 +240,17 @@ class Rows:
         """(rank, incarnation, seq) of a row."""
         actor = self.actors[int(self.actor[row])]
         return actor.rank, actor.incarnation, int(self.seq[row])
+
+
+def _sorted(rank: Ints, incarnation: Ints, seq: Ints, table: Ints) -> Ints:
+    """The order by (rank, incarnation, seq, table)."""
+    columns = (rank, incarnation, seq)
+    sizes = [int(c.max(initial=0)) + 1 for c in columns]
+    fits = all(int(c.min(initial=0)) >= 0 for c in columns) and math.prod(sizes) < 2**63
+    if not fits:
+        return np.lexsort((table, seq, incarnation, rank))
+    # Tables come one after the other, most of them in order: a stable sort merges such runs.
+    return np.argsort((rank * sizes[1] + incarnation) * sizes[2] + seq, kind="stable")
 
 
 def _levels(columns: Columns) -> Ints:

@@ -5,11 +5,37 @@ A load or a received snapshot starts a session anew (design contract 4.4).
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import NamedTuple
+
 import numpy as np
 
+from analyzer.clock_pass import Table
 from analyzer.columns import NULL, Flags, Ints
 from analyzer.history import History
 from analyzer.rows import LEVELS
+from analyzer.running import groups_of
+
+
+class Versions(NamedTuple):
+    """Distinct dots that reads saw or actors issued, as ``session_pass.older`` compares them."""
+
+    key: Ints
+    """Sorted dot keys."""
+    issued: Ints
+    version: Ints
+    actor: Ints
+    clock: Ints
+    table: Table
+
+    @property
+    def facts(self) -> tuple[Ints, Ints, Ints, Ints, Table]:
+        """All but the keys, in the order in which the passes take them."""
+        return self.issued, self.version, self.actor, self.clock, self.table
+
+    def place(self, keys: Ints) -> Ints:
+        """Index of each key; -1 for the initial value. All keys must be among ``key``."""
+        return np.where(keys < 0, -1, np.searchsorted(self.key, keys)).astype(np.int64)
 
 
 class Sessions:
@@ -18,6 +44,8 @@ class Sessions:
     Attributes:
         judged: reads that session guarantees hold for (not under EVENTUAL).
         session: per read, how often its actor had loaded a state before.
+        by_frontier: reads compared by frontier: of a delta object, or with only a frontier given.
+        by_dot: reads compared by the dot that they saw (no dot: the initial value).
     """
 
     def __init__(self, history: History) -> None:
@@ -32,52 +60,39 @@ class Sessions:
         checkpoints = rows["checkpoints"]
         self._loads: Ints = checkpoints.rows[checkpoints.mask("action", "loaded", "received")]
         self.session: Ints = self.sessions_at(self.row)
-        frontier = dots.read_frontier
-        begin = np.searchsorted(frontier.owner, np.arange(len(self.row) + 1))
-        self._begin: list[int] = begin.tolist()
-        self.has_frontier: Flags = frontier.given
+        given = dots.read_frontier.given
+        delta = np.isin(self.object, list(dots.delta_objects))
+        self.by_frontier: Flags = given & (delta | (self.key < 0))
+        self.by_dot: Flags = (~given | (self.key >= 0)) & ~delta
 
     def sessions_at(self, row: Ints) -> Ints:
         """How many loads, of any actor, stand before each row; equal inside one session."""
         return np.searchsorted(self._loads, row).astype(np.int64)
 
-    def frontier(self, index: int) -> dict[int, int]:
-        """Author to counter of one read's frontier."""
-        flat = self._history.dots.read_frontier
-        span = slice(self._begin[index], self._begin[index + 1])
-        found: dict[int, int] = {}
-        for actor, counter in zip(
-            flat.actor[span].tolist(), flat.counter[span].tolist(), strict=True
-        ):
-            found[actor] = max(found.get(actor, 0), counter)
-        return found
+    def grouped(self, reads: Ints) -> tuple[Ints, Ints]:
+        """(the reads group by group, in order inside each; the group of each)."""
+        group = groups_of(self.actor[reads], self.object[reads], self.session[reads])
+        order = np.lexsort((self.row[reads], group))
+        return reads[order], group[order]
 
-    def by_frontier(self, index: int) -> bool:
-        """True when the read is compared by frontier: a delta object, or only a frontier given."""
-        if not self.has_frontier[index]:
-            return False
-        return int(self.object[index]) in self._history.dots.delta_objects or self.key[index] < 0
+    def entries(self, reads: Ints) -> tuple[Ints, Ints]:
+        """(where the frontier's entries of each read begin, and the end; indices of the entries)."""
+        owner = self._history.dots.read_frontier.owner
+        low, high = (np.searchsorted(owner, reads, side=side) for side in ("left", "right"))
+        begin = np.concatenate([[0], np.cumsum(high - low)]).astype(np.int64)
+        within = np.arange(begin[-1]) - np.repeat(begin[:-1], high - low)
+        return begin, (np.repeat(low, high - low) + within).astype(np.int64)
 
-    def by_dot(self, index: int) -> bool:
-        """True when the read is compared by the dot it saw (no dot: the initial value)."""
-        return (not self.has_frontier[index] or self.key[index] >= 0) and int(
-            self.object[index]
-        ) not in self._history.dots.delta_objects
-
-    def older(self, one: int, other: int) -> bool:
-        """True when dot ``one`` is an older version than dot ``other``; -1 is the initial value."""
-        if one == other or other < 0:
-            return False
-        if one < 0:
-            return True
-        dots = self._history.dots
-        first, second = dots.issued_row(one), dots.issued_row(other)
-        if first is None or second is None:
-            return False
-        versions = [
-            int(dots.updates.ints("version")[self._history.rows.index_in_table[row]])
-            for row in (first, second)
-        ]
-        if NULL not in versions:
-            return versions[0] < versions[1]
-        return self._history.happens_before(first, second)
+    @cached_property
+    def versions(self) -> Versions:
+        """Dots that reads without a version saw, and all that were issued."""
+        history, dots = self._history, self._history.dots
+        seen = self.key[(self.version == NULL) & (self.key >= 0)]
+        key = np.unique(np.concatenate([seen, dots.update_key[dots.issued]]))
+        index = dots.issued_index(key)
+        known = index >= 0
+        issued = np.full(len(key), -1, dtype=np.int64)
+        version = np.full(len(key), NULL, dtype=np.int64)
+        issued[known] = dots.updates.rows[index[known]]
+        version[known] = dots.updates.ints("version")[index[known]]
+        return Versions(key, issued, version, history.rows.actor, *history.hb.clocks)

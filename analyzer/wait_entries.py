@@ -115,7 +115,9 @@ def _never_completed(
             commit = next((s.row for s in walks.commits_of(actor) if s.row > row), None)
             end = rows.last_row(actor) if commit is None else commit
             # Python's numbers: a trace of anybody may hold times that no 64 bits can hold apart.
-            leave[at] = float(int(rows.wall[end]) + int(clocks.shift[actor]) - int(clocks.start_ns))
+            wall = int(rows.wall[end])
+            drifted = float(clocks.drift[clocks.host[actor]]) * (wall - clocks.start_ns)
+            leave[at] = float(wall + int(clocks.shift[actor]) - int(clocks.start_ns)) + drifted
             is_open[at] = commit is None and not unfinished.void
             absent[at] = culprit if culprit != actor else -1
 

@@ -17,6 +17,7 @@ from analyzer.columns import NULL, Ints, whole_ns
 from analyzer.exposed import exposed_waits
 from analyzer.history import History
 from analyzer.hosts import Clocks
+from analyzer.joules import wait_joules
 from analyzer.root_blame import Floats
 from analyzer.wait_entries import Entries, wait_entries
 from cascade_runtime.vocabulary.report import ChronicStraggler, RankWaits, WaitSummary
@@ -126,7 +127,7 @@ def _summary(
         total_rank_s=_seconds(total),
         exposed_rank_s=_seconds(float(exposed.sum())) if known else None,
         share_pct=round(100.0 * total / lifetime, 4) if lifetime > 0 else 0.0,
-        joules=None,
+        joules=wait_joules(history, entries, exposed),
         refused=clocks.refused(),
         by_rank=_by_rank(history, waited, root, direct),
         chronic_straggler=_chronic(history, entries, root_of_step),

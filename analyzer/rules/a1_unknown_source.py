@@ -29,7 +29,9 @@ def check(history: History) -> Outcome:
     outcome = Outcome()
     dots = history.dots
     rows, keys = _mentions(dots)
-    outcome.num_checked = len(np.unique(rows))
+    mentioning = np.zeros(history.rows.n, dtype=np.bool_)
+    mentioning[rows] = True
+    outcome.num_checked = int(np.count_nonzero(mentioning))
     orphan = dots.issued_index(keys) < 0
     told: set[int] = set()
     # A read that names several unknown dots is one report.

@@ -20,7 +20,7 @@ from collections.abc import Container, Hashable, Iterable
 import numpy as np
 
 from analyzer.columns import NULL, Ints
-from analyzer.dots import flat_dots
+from analyzer.dots import flat_dots, key_counter
 from analyzer.history import History
 from analyzer.odd_stretches import Compared, stretches
 from analyzer.rows import LEVELS
@@ -113,16 +113,17 @@ def _frontiers(history: History) -> list[tuple[tuple[int, int], ...] | None]:
     rows, table = history.rows, history.rows["digests"]
     flat = flat_dots(rows, table, "frontier")
     whole = history.records("updates") and not history.evidence.lost(("updates",))
-    obj = rows.codes("object", table, "object")
+    author, top = flat.actor, flat.counter
+    if whole and len(flat.owner):
+        known = history.known
+        obj = rows.codes("object", table, "object")
+        node = known.floor_on(obj[flat.owner], known.floor(flat.keys))
+        top = np.where(node >= 0, key_counter(known.key[node]), 0) if len(known) else top * 0
     found: list[dict[int, int] | None] = [{} if given else None for given in flat.given.tolist()]
-    for owner, author, counter in zip(
-        flat.owner.tolist(), flat.actor.tolist(), flat.counter.tolist(), strict=True
-    ):
+    for owner, who, counter in zip(flat.owner.tolist(), author.tolist(), top.tolist(), strict=True):
         pairs = found[owner]
-        if pairs is not None:
-            top = history.dots.floor(int(obj[owner]), author, counter) if whole else counter
-            if top > 0:
-                pairs[author] = max(pairs.get(author, 0), top)
+        if pairs is not None and counter > 0:
+            pairs[who] = max(pairs.get(who, 0), counter)
     return [None if pairs is None else tuple(sorted(pairs.items())) for pairs in found]
 
 

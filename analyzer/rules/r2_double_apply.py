@@ -16,64 +16,59 @@ from __future__ import annotations
 
 import numpy as np
 
-from analyzer.dots import flat_dots, key_actor, key_counter
+from analyzer.columns import Flags, Ints
+from analyzer.dots import key_actor, key_counter
 from analyzer.history import History
 from analyzer.rules._base import Finding, Outcome, Rule
+from analyzer.running import groups_of
 
 
 def check(history: History) -> Outcome:
     """Definition: design contract 4.4, R2."""
     outcome = Outcome()
     dots, rows = history.dots, history.rows
-    delta = np.isin(dots.update_object, list(dots.delta_objects))
-    index = np.flatnonzero(dots.applied & delta)
+    index = np.flatnonzero(dots.applied & np.isin(dots.update_object, list(dots.delta_objects)))
     outcome.num_checked = len(index)
-    loads = _loads(history)
-    applied: dict[tuple[int, int, int], int] = {}
-    session: dict[int, int] = {}
-    for i in index.tolist():
-        row, key = int(dots.updates.rows[i]), int(dots.update_key[i])
-        actor, obj = int(rows.actor[row]), int(dots.update_object[i])
-        taken = loads.get(actor, [])
-        at = sum(1 for load, _ in taken if load < row)
-        if at != session.get(actor, 0):
-            # The replica was replaced: what was applied before is in the loaded frontier, or gone.
-            session[actor] = at
-            applied = {k: r for k, r in applied.items() if k[0] != actor}
-        first = applied.setdefault((actor, obj, key), row)
-        inside = at > 0 and key_counter(key) <= taken[at - 1][1].get(key_actor(key), 0)
-        if first == row and not inside:
-            continue
-        before = taken[at - 1][0] if inside else first
-        how = "although it was inside the state it had loaded" if inside else "a second time"
+    if not len(index):
+        return outcome
+    row, key = dots.updates.rows[index], dots.update_key[index]
+    # A load replaces the replica: what was applied before is in the loaded frontier, or gone.
+    loads = history.replicas.loads
+    session = np.searchsorted(np.array([at for at, _ in loads], dtype=np.int64), row)
+    group = groups_of(rows.actor[row], session, dots.update_object[index], key)
+    order = np.lexsort((row, group))
+    first = np.ones(len(order), dtype=np.bool_)
+    first[1:] = group[order][1:] != group[order][:-1]
+    before = np.empty(len(order), dtype=np.int64)
+    before[order] = row[order][first][np.cumsum(first) - 1]
+    inside = _inside(history, row, key, session)
+    for i in np.flatnonzero((before < row) | inside).tolist():
+        how = "although it was inside the state it had loaded" if inside[i] else "a second time"
+        at = loads[session[i] - 1][0] if inside[i] else int(before[i])
+        name = rows.word("object", int(dots.update_object[index[i]]))
         outcome.findings.append(
             Finding(
-                row=row,
+                row=int(row[i]),
                 sentence=(
-                    f"{history.who(actor)} applied update {dots.name(key)} to "
-                    f"{rows.word('object', obj)} {how}."
+                    f"{history.who_did(int(row[i]))} applied update {dots.name(int(key[i]))} to "
+                    f"{name} {how}."
                 ),
-                witness=(before, row),
+                witness=(at, int(row[i])),
             )
         )
     return outcome
 
 
-def _loads(history: History) -> dict[int, list[tuple[int, dict[int, int]]]]:
-    """Per actor: (row, frontier) of each load or received snapshot."""
-    table = history.rows["checkpoints"]
-    taken = table.mask("action", "loaded", "received")
-    flat = flat_dots(history.rows, table, "frontier")
-    frontiers: dict[int, dict[int, int]] = {}
-    for owner, author, counter in zip(
-        flat.owner.tolist(), flat.actor.tolist(), flat.counter.tolist(), strict=True
-    ):
-        one = frontiers.setdefault(owner, {})
-        one[author] = max(one.get(author, 0), counter)
-    found: dict[int, list[tuple[int, dict[int, int]]]] = {}
-    for i in np.flatnonzero(taken).tolist():
-        row = int(table.rows[i])
-        found.setdefault(int(history.rows.actor[row]), []).append((row, frontiers.get(i, {})))
+def _inside(history: History, row: Ints, key: Ints, session: Ints) -> Flags:
+    """Where the update was inside the state that its actor had loaded last."""
+    rows = history.rows
+    found = np.zeros(len(row), dtype=np.bool_)
+    for number, (load, frontier) in enumerate(history.replicas.loads, 1):
+        mine = np.flatnonzero((session == number) & (rows.actor[row] == rows.actor[load]))
+        upto = np.zeros(len(rows.actors), dtype=np.int64)
+        for author, counter in frontier.items():
+            upto[author] = counter
+        found[mine] = key_counter(key[mine]) <= upto[key_actor(key[mine])]
     return found
 
 

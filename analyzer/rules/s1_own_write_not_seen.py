@@ -22,6 +22,7 @@ from analyzer.dots import COUNTER_BITS, key_actor, key_counter
 from analyzer.history import History
 from analyzer.rules._base import Finding, Outcome, Rule
 from analyzer.running import best_before, groups_of
+from analyzer.session_pass import older_many
 from analyzer.sessions import Sessions
 
 
@@ -76,35 +77,44 @@ def _by_version(
 def _without_version(
     history: History, sessions: Sessions, reads: Ints, own: Ints, outcome: Outcome
 ) -> None:
-    dots = history.dots
-    issues: dict[tuple[int, int], list[int]] = {}
-    for index in own.tolist():
-        key = (int(history.rows.actor[dots.updates.rows[index]]), int(dots.update_object[index]))
-        issues.setdefault(key, []).append(index)
-    rows_of = {key: dots.updates.rows[found] for key, found in issues.items()}
-    for index in reads.tolist():
-        actor, obj, row = (int(c[index]) for c in (sessions.actor, sessions.object, sessions.row))
-        if (actor, obj) not in issues:
-            continue
-        at = int(np.searchsorted(rows_of[actor, obj], row)) - 1
-        if at < 0:
-            continue
-        last = issues[actor, obj][at]
-        issued_at = int(dots.updates.rows[last])
-        if sessions.sessions_at(np.array([issued_at]))[0] != sessions.session[index]:
-            continue
-        mine = int(dots.update_key[last])
-        if sessions.by_frontier(index):
-            if sessions.frontier(index).get(actor, 0) < key_counter(mine):
-                _report(history, outcome, issued_at, row, "without it")
-        elif sessions.by_dot(index):
-            seen = int(sessions.key[index])
-            behind = (
-                seen >= 0 and key_actor(seen) == actor and key_counter(seen) < key_counter(mine)
-            )
-            if behind or sessions.older(seen, mine):
-                what = "initial value" if seen < 0 else f"update {dots.name(seen)}"
-                _report(history, outcome, issued_at, row, f"at the older {what}")
+    """By the last own issue of the object before the read, where both lie in one session."""
+    dots, rows = history.dots, history.rows
+    if not len(reads) or not len(own):
+        return
+    author = rows.actor[dots.updates.rows[own]]
+    num = int(max(dots.update_object.max(), dots.read_object.max())) + 2
+    place = (author * num + dots.update_object[own]) * rows.n + dots.updates.rows[own]
+    order = np.argsort(place)
+    own, place = own[order], place[order]
+    pair = sessions.actor[reads] * num + sessions.object[reads]
+    at = np.searchsorted(place, pair * rows.n + sessions.row[reads]) - 1
+    found = (at >= 0) & (place[np.maximum(at, 0)] // rows.n == pair)
+    reads, last = reads[found], own[at[found]]
+    issued_at = dots.updates.rows[last]
+    same = sessions.sessions_at(issued_at) == sessions.session[reads]
+    reads, last, issued_at = reads[same], last[same], issued_at[same]
+    mine, seen = dots.update_key[last], sessions.key[reads]
+    lacks = _upto(history, sessions, reads) < key_counter(mine)
+    own_before = (seen >= 0) & (key_actor(seen) == key_actor(mine)) & (seen < mine)
+    versions = sessions.versions
+    known = np.where(sessions.by_dot[reads] & (sessions.version[reads] == NULL), seen, -1)
+    behind = own_before | older_many(versions.place(known), versions.place(mine), *versions.facts)
+    broken = np.where(sessions.by_frontier[reads], lacks, sessions.by_dot[reads] & behind)
+    for i in np.flatnonzero(broken).tolist():
+        how = "without it"
+        if not sessions.by_frontier[reads[i]]:
+            what = "initial value" if seen[i] < 0 else f"update {dots.name(int(seen[i]))}"
+            how = f"at the older {what}"
+        _report(history, outcome, int(issued_at[i]), int(sessions.row[reads[i]]), how)
+
+
+def _upto(history: History, sessions: Sessions, reads: Ints) -> Ints:
+    """Per read the counter up to which its frontier covers its own actor's updates."""
+    flat = history.dots.read_frontier
+    own = np.flatnonzero(flat.actor == sessions.actor[flat.owner])
+    upto = np.zeros(len(sessions.row), dtype=np.int64)
+    np.maximum.at(upto, flat.owner[own], flat.counter[own])
+    return upto[reads]
 
 
 def _report(history: History, outcome: Outcome, issued: int, read: int, how: str) -> None:

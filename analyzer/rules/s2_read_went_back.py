@@ -19,7 +19,8 @@ import numpy as np
 from analyzer.columns import NULL, Ints
 from analyzer.history import History
 from analyzer.rules._base import Finding, Outcome, Rule
-from analyzer.running import best_before, groups_of
+from analyzer.running import best_before
+from analyzer.session_pass import folded_less, seen_newer
 from analyzer.sessions import Sessions
 
 
@@ -29,15 +30,15 @@ def check(history: History) -> Outcome:
     sessions = Sessions(history)
     outcome.num_checked = int(sessions.judged.sum())
     _by_version(history, sessions, np.flatnonzero(sessions.version != NULL), outcome)
-    _without_version(history, sessions, np.flatnonzero(sessions.version == NULL), outcome)
+    plain = sessions.version == NULL
+    _by_frontier(history, sessions, np.flatnonzero(plain & sessions.by_frontier), outcome)
+    _by_dot(history, sessions, np.flatnonzero(plain & sessions.by_dot), outcome)
     outcome.findings.sort(key=lambda finding: finding.row)
     return outcome
 
 
 def _by_version(history: History, sessions: Sessions, reads: Ints, outcome: Outcome) -> None:
-    group = groups_of(sessions.actor[reads], sessions.object[reads], sessions.session[reads])
-    order = np.lexsort((sessions.row[reads], group))
-    reads, group = reads[order], group[order]
+    reads, group = sessions.grouped(reads)
     version = sessions.version[reads]
     real = ~np.isin(sessions.key[reads], history.dots.void)
     best = best_before(group, version, real)
@@ -53,62 +54,34 @@ def _by_version(history: History, sessions: Sessions, reads: Ints, outcome: Outc
         )
 
 
-def _without_version(history: History, sessions: Sessions, reads: Ints, outcome: Outcome) -> None:
-    void = set(history.dots.void.tolist())
-    folded: dict[tuple[int, int, int], dict[int, tuple[int, int]]] = {}
-    seen: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
-    for index in reads.tolist():
-        place = (
-            int(sessions.actor[index]),
-            int(sessions.object[index]),
-            int(sessions.session[index]),
-        )
-        if sessions.by_frontier(index):
-            _frontier_read(history, sessions, index, folded.setdefault(place, {}), outcome)
-        elif sessions.by_dot(index):
-            _dot_read(history, sessions, index, seen.setdefault(place, []), void, outcome)
+def _by_frontier(history: History, sessions: Sessions, reads: Ints, outcome: Outcome) -> None:
+    """Of each author the last dot on the object that was covered must not be an earlier one later."""
+    if not len(reads):
+        return
+    reads, group = sessions.grouped(reads)
+    begin, entry = sessions.entries(reads)
+    flat, known = history.dots.read_frontier, history.known
+    owner = np.repeat(reads, np.diff(begin))
+    top = known.floor_on(sessions.object[owner], known.floor(flat.keys[entry]))
+    earlier, had = folded_less(group, begin, flat.actor[entry], top, len(history.rows.actors))
+    for i in np.flatnonzero((earlier >= 0) & sessions.judged[reads]).tolist():
+        name = history.dots.name(int(known.key[had[i]]))
+        pair = (int(reads[earlier[i]]), int(reads[i]))
+        _report(history, sessions, outcome, pair, f"with update {name} and later without it")
 
 
-def _frontier_read(
-    history: History,
-    sessions: Sessions,
-    index: int,
-    folded: dict[int, tuple[int, int]],
-    outcome: Outcome,
-) -> None:
-    """``folded``: per author the highest dot on the object read so far, and the read that had it."""
-    dots, obj = history.dots, int(sessions.object[index])
-    now = sessions.frontier(index)
-    for author, (counter, earlier) in sorted(folded.items()):
-        if dots.floor(obj, author, now.get(author, 0)) < dots.floor(obj, author, counter):
-            if sessions.judged[index]:
-                lost = f"with update {history.rows.actors[author]}:{counter} and later without it"
-                _report(history, sessions, outcome, (earlier, index), lost)
-            break
-    for author, counter in now.items():
-        top = dots.floor(obj, author, counter)
-        if top > folded.get(author, (0, 0))[0]:
-            folded[author] = (top, index)
-
-
-def _dot_read(
-    history: History,
-    sessions: Sessions,
-    index: int,
-    seen: list[tuple[int, int]],
-    void: set[int],
-    outcome: Outcome,
-) -> None:
-    """``seen``: the newest dots read so far (none older than another) and the reads that had them."""
-    key = int(sessions.key[index])
-    newer = next((s for s in seen if sessions.older(key, s[0])), None)
-    if newer is not None and sessions.judged[index]:
-        now = "the initial value" if key < 0 else f"the older {history.dots.name(key)}"
-        had = f"at update {history.dots.name(newer[0])} and later at {now}"
-        _report(history, sessions, outcome, (newer[1], index), had)
-    if newer is None and key >= 0 and key not in void and all(s[0] != key for s in seen):
-        seen[:] = [s for s in seen if not sessions.older(s[0], key)]
-        seen.append((key, index))
+def _by_dot(history: History, sessions: Sessions, reads: Ints, outcome: Outcome) -> None:
+    if not len(reads):
+        return
+    reads, group = sessions.grouped(reads)
+    key, versions = sessions.key[reads], sessions.versions
+    real = ~np.isin(key, history.dots.void)
+    newer = seen_newer(group, versions.place(key), real, *versions.facts)
+    for i in np.flatnonzero((newer >= 0) & sessions.judged[reads]).tolist():
+        name = history.dots.name
+        now = "the initial value" if key[i] < 0 else f"the older {name(int(key[i]))}"
+        how = f"at update {name(int(key[newer[i]]))} and later at {now}"
+        _report(history, sessions, outcome, (int(reads[newer[i]]), int(reads[i])), how)
 
 
 def _report(

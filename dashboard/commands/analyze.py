@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import sys
@@ -10,6 +11,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cascade_runtime.vocabulary.errors import BadUsage
 from dashboard.commands._verb import Verb
 
 if TYPE_CHECKING:
@@ -24,7 +26,9 @@ _WIDEST = 110
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument(
-        "trace", metavar="TRACE", help="a trace folder, a .cascade.zip, or a sample"
+        "trace",
+        metavar="TRACE",
+        help="a trace folder, a .cascade.zip, a sample, or a text file with a database's history",
     )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--write", action="store_true", help="add results/ to the trace")
@@ -35,8 +39,10 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         BadTrace: no such trace or sample, or one that cannot be read.
-        BadUsage: ``--write`` on a zip or a read-only folder.
+        BadUsage: ``--write`` on a zip, a read-only folder or a history.
     """
+    if _is_history(Path(args.trace)):
+        return _judge_history(args)
     import msgspec
 
     from analyzer import analyze
@@ -59,6 +65,30 @@ def run(args: argparse.Namespace) -> int:
             f"cascade analyze DATA/runs/{analysis.report.run_id}\n"
         )
     return EXITS[analysis.report.verdict]
+
+
+def _is_history(path: Path) -> bool:
+    if not path.is_file() or path.name.endswith(".zip"):
+        return False
+    from analyzer.database.text_forms import looks_like_history
+
+    return looks_like_history(path)
+
+
+def _judge_history(args: argparse.Namespace) -> int:
+    """A history of a database: whether it is causally consistent."""
+    from analyzer.database.causal import judge_history
+    from analyzer.database.render import causality_data, render_causality
+    from analyzer.database.text_forms import read_history
+
+    if args.write:
+        raise BadUsage("a history takes no results", where="--write", hint="leave it out")
+    answer = judge_history(read_history(Path(args.trace)))
+    if args.json:
+        print(json.dumps(causality_data(args.trace, answer), indent=2))
+    else:
+        print(render_causality(args.trace, answer), end="")
+    return EXITS[answer.verdict]
 
 
 def _has_rows(trace: Path) -> bool:

@@ -9,8 +9,11 @@ ONE_TO_N = {"broadcast", "scatter"}
 N_TO_ONE = {"reduce", "gather"}
 
 
-def closure(rows: list[tuple[str, dict[str, Any]]]) -> tuple[list[tuple[int, int, int]], list[int]]:
-    """(keys in global order, per row the bit set of rows that it happens-before)."""
+Keys = list[tuple[int, int, int]]
+
+
+def edges_of(rows: list[tuple[str, dict[str, Any]]]) -> tuple[Keys, set[tuple[int, int]]]:
+    """(keys in global order, every edge between rows)."""
     ordered = sorted(rows, key=lambda tr: (tr[1]["rank"], tr[1]["incarnation"], tr[1]["seq"]))
     keys = [(r["rank"], r["incarnation"], r["seq"]) for _, r in ordered]
     place = {key: i for i, key in enumerate(keys)}
@@ -23,6 +26,19 @@ def closure(rows: list[tuple[str, dict[str, Any]]]) -> tuple[list[tuple[int, int
     _collectives(ordered, keys, place, edges)
     _dots(ordered, edges)
     _checkpoints(ordered, edges)
+    return keys, edges
+
+
+def sightings(rows: list[tuple[str, dict[str, Any]]]) -> set[tuple[int, int]]:
+    """The edges from an update's issue to who applies or reads it."""
+    edges: set[tuple[int, int]] = set()
+    _dots(sorted(rows, key=lambda tr: (tr[1]["rank"], tr[1]["incarnation"], tr[1]["seq"])), edges)
+    return edges
+
+
+def closure(rows: list[tuple[str, dict[str, Any]]]) -> tuple[Keys, list[int]]:
+    """(keys in global order, per row the bit set of rows that it happens-before)."""
+    keys, edges = edges_of(rows)
     reach = [0] * len(keys)
     out: list[list[int]] = [[] for _ in keys]
     for a, b in edges:

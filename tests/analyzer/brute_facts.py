@@ -44,7 +44,10 @@ class Facts:
         for i, r in self.updates:
             dot = dot_of(r)
             assert dot is not None
-            if r["action"] == "issued":
+            if r["action"] == "issued" and (
+                dot not in self.issued or dot[:2] == self.actor(i) != self.actor(self.issued[dot])
+            ):
+                # The author's own first counts before a foreign one.
                 self.issued[dot] = i
                 self.deps[dot] = dots(r["deps"])
             self.object[dot] = r["object"]

@@ -67,7 +67,7 @@ def test_unknown(code, tell):
 
 
 @pytest.mark.parametrize(("code", "tell"), _stories("not_in_total"))
-def test_of_clocks_alone(code, tell):
+def test_what_the_total_does_not_go_by(code, tell):
     told, _ = tell()
     report = analyze(sourced(told)).report
     check = next(c for c in report.checks if c.code == code)

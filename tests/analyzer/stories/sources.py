@@ -131,3 +131,94 @@ def _() -> Told:
     a.apply(dot, digest="aa")
     b.apply(dot, digest="aa")
     return s, []
+
+
+@story("A4", "not_in_total")
+def _() -> Told:
+    s = Story(ranks=2)
+    a, b = s.ranks
+    # Once: what it has seen, it has.
+    dot = a.issue()
+    row = b.read(dot=dot)
+    b.read(dot=dot)
+    return s, [row]
+
+
+@story("A4", "not_in_total")
+def told_before_it_was_issued() -> Told:
+    s = Story(ranks=3)
+    a, b, c = s.ranks
+    a.tell(b)
+    row = b.apply(a.issue())
+    b.tell(c)
+    c.read(dot=(0, 0, 1))
+    return s, [row]
+
+
+@story("A4", "almost")
+def _() -> Told:
+    # By a message through a third, by a collective completed just then, by what was seen before.
+    s = Story(ranks=3)
+    a, b, c = s.ranks
+    dot = a.issue()
+    a.tell(c)
+    c.tell(b)
+    b.apply(dot)
+    again = a.issue()
+    s.all_reduce()
+    b.apply(again)
+    c.read(dot=again)
+    return s, []
+
+
+@story("A4", "almost")
+def loaded() -> Told:
+    # The checkpoint was saved by a run before; the dot is inside it.
+    s = Story(ranks=2)
+    a, b = s.ranks
+    dot = a.issue()
+    b.checkpoint("loaded", "of yesterday", [dot], scope="self")
+    b.read(dot=dot)
+    return s, []
+
+
+@story("A4", "almost")
+def fold_of_a_climb() -> Told:
+    s = Story(ranks=2, regime="CAUSAL")
+    a, b = s.ranks
+    s.walk("STRONG", "STABLE_SYNC", debts=False)
+    dot = a.issue(version=1)
+    b.apply(dot, version=1)
+    b.read(dot=dot, version=1)
+    return s, []
+
+
+@story("A4", "almost")
+def log_after_a_live_snapshot() -> Told:
+    s = Story(ranks=3)
+    a, b, c = s.ranks
+    b.checkpoint("saved", "live", scope="self", durable=False)
+    c.checkpoint("received", "live", scope="self", durable=False)
+    dot = a.issue()
+    a.tell(b)
+    b.apply(dot)
+    c.apply(dot)
+    return s, []
+
+
+@story("A4", "almost")
+def under_eventual() -> Told:
+    s = Story(ranks=2, regime="EVENTUAL")
+    a, b = s.ranks
+    b.read(dot=a.issue())
+    return s, []
+
+
+@story("A4", "unknown")
+def gap_where_a_message_may_have_been() -> Told:
+    s = Story(ranks=2)
+    a, b = s.ranks
+    dot = a.issue()
+    b.gap(*b.lose(), tables=["messages"])
+    b.read(dot=dot)
+    return s, []

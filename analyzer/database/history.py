@@ -1,0 +1,110 @@
+"""A history of a database as columns, and which write each read saw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from analyzer.columns import Flags, Ints
+
+
+@dataclass(frozen=True)
+class DatabaseHistory:
+    """Operations in order: session by session, transaction by transaction.
+
+    Attributes:
+        is_write: per operation.
+        key, value: per operation, as given.
+        transaction: per operation the number of its transaction; those of a session lie together.
+        session: per transaction the number of its session.
+        names: per session what it is called.
+        line: per operation the line where it stands, from 1.
+    """
+
+    is_write: Flags
+    key: Ints
+    value: Ints
+    transaction: Ints
+    session: Ints
+    names: Ints
+    line: Ints
+
+    @property
+    def num_transactions(self) -> int:
+        """How many there are."""
+        return len(self.session)
+
+    def where(self, operation: int) -> str:
+        """An operation for people."""
+        verb = "write" if self.is_write[operation] else "read"
+        name = int(self.names[self.session[self.transaction[operation]]])
+        return (
+            f"the {verb} of key {self.key[operation]}, value {self.value[operation]}, by session {name} "
+            f"(line {self.line[operation]})"
+        )
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where each operation's value came from.
+
+    Attributes:
+        write: per operation the write that a read saw; -1 for the initial value (0, or null) and
+            for writes; -2 where nobody wrote it.
+        own: per operation its transaction's last write of the key before it; -1 for none.
+        final: True for writes that their transaction did not overwrite.
+        twice: writes whose key and value another write has too.
+        key: per operation its key as a code from 0.
+    """
+
+    write: Ints
+    own: Ints
+    final: Flags
+    twice: Ints
+    key: Ints
+
+
+def sources_of(history: DatabaseHistory) -> Sources:
+    """Match reads with writes: values are unique for each key, or nobody can tell."""
+    num = len(history.key)
+    key = np.unique(history.key, return_inverse=True)[1]
+    values, value = np.unique(history.value, return_inverse=True)
+    pair = key.astype(np.int64) * max(len(values), 1) + value
+    writes = np.flatnonzero(history.is_write)
+    order = writes[np.argsort(pair[writes], kind="stable")]
+    again = np.flatnonzero(pair[order][1:] == pair[order][:-1]) + 1
+    source = np.full(num, -1, dtype=np.int64)
+    reads = np.flatnonzero(~history.is_write)
+    if len(order):
+        at = np.minimum(np.searchsorted(pair[order], pair[reads]), len(order) - 1)
+        source[reads] = np.where(pair[order][at] == pair[reads], order[at], -2)
+    else:
+        source[reads] = -2
+    initial = (source == -2) & (history.value == 0)
+    source[initial] = -1
+    own, final = _own_writes(history, key.astype(np.int64))
+    return Sources(source, own, final, order[again], key.astype(np.int64))
+
+
+def _own_writes(history: DatabaseHistory, key: Ints) -> tuple[Ints, Flags]:
+    """(last write of the key before it in its transaction or -1, is the transaction's last write)."""
+    num = len(key)
+    order = np.lexsort((np.arange(num), key, history.transaction))
+    new = np.ones(num, dtype=np.bool_)
+    new[1:] = (key[order][1:] != key[order][:-1]) | (
+        history.transaction[order][1:] != history.transaction[order][:-1]
+    )
+    group = np.cumsum(new) - 1
+    is_write = history.is_write[order]
+    place = np.where(is_write, np.arange(num), -1) + group * (num + 1)
+    running = np.maximum.accumulate(place) - group * (num + 1) if num else place
+    before = np.full(num, -1, dtype=np.int64)
+    before[1:] = np.where(new[1:], -1, running[:-1])
+    own = np.full(num, -1, dtype=np.int64)
+    own[order] = np.where(before >= 0, order[np.maximum(before, 0)], -1)
+    final = np.zeros(num, dtype=np.bool_)
+    if num:
+        last = running[np.append(np.flatnonzero(new)[1:] - 1, num - 1)]
+        final[order[last[last >= 0]]] = True
+    return own, final

@@ -1,0 +1,136 @@
+"""Histories of databases: read in both text forms, and judged for causal consistency."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from analyzer.database.causal import judge_history
+from analyzer.database.text_forms import looks_like_history, read_history
+from cascade_runtime.vocabulary.errors import BadTrace
+from dashboard.commands import main
+from tests.analyzer.brute_history import as_blocks, as_lines, is_causal, random_history
+
+SEEDS = int(os.environ.get("CASCADE_SEEDS", "100"))
+
+CASES = next(
+    (cases for folder in Path(__file__).parents if (cases := folder / "shared" / "cases").is_dir()),
+    Path("there are none"),
+)
+
+REAL = sorted((*CASES.glob("histories/**/*.txt"), *CASES.glob("histories_register/*.txt")))
+
+
+def judged(tmp_path, text):
+    file = tmp_path / "history.txt"
+    file.write_text(text)
+    return judge_history(read_history(file))
+
+
+def test_as_by_its_definition_in_both_forms(tmp_path):
+    sound = 0
+    for seed in range(SEEDS):
+        told = random_history(seed)
+        want = is_causal(told)
+        sound += want
+        for text in (as_blocks(told), as_lines(told)):
+            assert (judged(tmp_path, text).verdict == "ok") == want, (seed, text)
+    assert SEEDS // 5 < sound < SEEDS * 4 // 5
+
+
+ANOMALIES = {
+    "thin air": "r 1 7\n",
+    "own write not seen": "w 1 1\nr 1 0\n",
+    "future read": "r 1 1\nw 1 1\n",
+    "intermediate read": "w 1 1\nw 1 2\n=====\nr 1 1\n",
+    "stale read": "w 1 1\n-----\nw 1 2\n-----\nw 2 1\n=====\nr 2 1\n-----\nr 1 1\n",
+    "cyclic causes": "r 1 1\n-----\nw 2 1\n=====\nr 2 1\n-----\nw 1 1\n",
+    "conflicting orders": "w 1 1\n=====\nw 1 2\n=====\nr 1 1\n-----\nr 1 2\n=====\nr 1 2\n-----\nr 1 1\n",
+}
+
+
+@pytest.mark.parametrize("name", ANOMALIES)
+def test_each_anomaly_by_its_name(tmp_path, name):
+    answer = judged(tmp_path, ANOMALIES[name])
+    assert answer.verdict == "violated"
+    assert {one.name for one in answer.anomalies} == {name}
+    assert all("line " in one.sentence for one in answer.anomalies)
+
+
+ALMOST = {
+    "lost update": "r 1 0\nw 1 1\n=====\nr 1 0\nw 1 2\n",
+    "long fork": "w 1 1\n=====\nw 2 1\n=====\nr 1 1\nr 2 0\n=====\nr 2 1\nr 1 0\n",
+    "own last write": "w 1 1\nw 1 2\nr 1 2\n",
+    "initial value before anything": "r 1 0\n-----\nw 1 1\n=====\nr 1 0\n",
+}
+
+
+@pytest.mark.parametrize("name", ALMOST)
+def test_what_causal_consistency_allows(tmp_path, name):
+    assert judged(tmp_path, ALMOST[name]).verdict == "ok"
+
+
+def test_a_value_written_twice_is_unknown(tmp_path):
+    answer = judged(tmp_path, "w 1 1\n=====\nw 1 1\n=====\nr 1 1\n")
+    assert answer.verdict == "unknown"
+    assert "line 3" in answer.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("r 1 1\nr(1,1,1,1)\n", "line 2"),
+        ("r 1\n", "line 1"),
+        ("w 1 1\nread 2 2\n", "line 2"),
+        ("w 1 99999999999999999999999\n", "line 1"),
+        ("-----\n", "no operation"),
+        ("", "no operation"),
+    ],
+)
+def test_what_is_no_history_is_refused_with_its_line(tmp_path, text, said):
+    with pytest.raises(BadTrace, match=said):
+        judged(tmp_path, text)
+
+
+def test_cascade_analyze_takes_a_history(tmp_path, capsys):
+    file = tmp_path / "history.txt"
+    file.write_text(ANOMALIES["stale read"])
+    assert looks_like_history(file)
+    assert main(["analyze", str(file)]) == 1
+    said = capsys.readouterr().out
+    assert said.startswith("VIOLATED: 1 read") and "stale read" in said
+    assert main(["analyze", str(file), "--json"]) == 1
+    data = json.loads(capsys.readouterr().out)
+    assert (data["verdict"], data["num_sessions"], data["num_operations"]) == ("violated", 2, 5)
+    file.write_text(ALMOST["long fork"])
+    assert main(["analyze", str(file)]) == 0
+    assert capsys.readouterr().out.startswith("OK: ")
+    assert main(["analyze", str(file), "--write"]) == 2
+    assert "--write" in capsys.readouterr().err
+    file.write_text("hello\n")
+    assert not looks_like_history(file)
+    assert main(["analyze", str(file)]) == 2
+
+
+@pytest.mark.skipif(not REAL, reason="the folder of real cases is not here")
+@pytest.mark.parametrize("file", REAL, ids=[f"{f.parent.name}-{f.stem}" for f in REAL])
+def test_real_histories(file):
+    good = "causal" in file.parts or file.stem == "galera"
+    assert judge_history(read_history(file)).verdict == ("ok" if good else "violated")
+
+
+@pytest.mark.long
+def test_a_million_operations_of_512_sessions(tmp_path):
+    from tests.analyzer.serial_history import serial_history
+
+    file = tmp_path / "large.txt"
+    serial_history(file, num_operations=1_000_000, num_sessions=512)
+    judged(tmp_path, ANOMALIES["stale read"])  # compiled
+    began = time.monotonic()
+    answer = judge_history(read_history(file))
+    assert answer.verdict == "ok"
+    assert time.monotonic() - began < 5.0
