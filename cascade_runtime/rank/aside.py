@@ -48,7 +48,7 @@ def in_turn(
 ) -> Callable[Concatenate[S, P], R]:
     """The method is our code: nobody answers a walk aside while it runs."""
 
-    def inner(self: S, *args: P.args, **kwargs: P.kwargs) -> R:
+    def inner(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
         with self.aside.turn:
             return method(self, *args, **kwargs)
 
