@@ -67,7 +67,9 @@ def judge(found: dict[int, tuple[Shares, Shares]], slow: int) -> _harness.Result
         unit="rank; % of the root blame",
         target={"first": slow, "control %": MOST_PCT},
         holds=named and quiet,
-        notes=["arrivals within 0.1 ms share a wait, so a straggler of 20 us gets a part of its blame only"],
+        notes=[
+            "arrivals within 0.1 ms share a wait, so a straggler of 20 us gets a part of its blame only"
+        ],
     )
 
 
