@@ -21,10 +21,9 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks._columns import Pieces
-from cascade_runtime.vocabulary.ports import SourceNote
+from benchmarks._in_memory import InMemory
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from cascade_runtime.vocabulary.trace_meta import TraceMeta
-from collector.schema.arrow import arrow_schema
 from collector.trace.parquet_files import write_parquet
 from collector.trace.trace_writer import write_meta, write_views
 
@@ -265,30 +264,6 @@ class CausalRun:
                 peer_incarnation=0, channel_seq=block, direction="send", num_bytes=1 << 20,
             )  # fmt: skip
             self._seq[leader] += half
-
-
-class InMemory:
-    """A TraceSource over made tables."""
-
-    def __init__(self, meta: TraceMeta, tables: dict[str, pa.Table]) -> None:
-        self.meta = meta
-        self.inputs = ["made"]
-        self.notes: list[SourceNote] = []
-        self._tables = tables
-
-    @property
-    def num_rows(self) -> int:
-        """Of all tables."""
-        return sum(t.num_rows for t in self._tables.values())
-
-    def table(self, name: str) -> pa.Table:
-        """The rows of one table."""
-        found = self._tables.get(name)
-        return arrow_schema(name).empty_table() if found is None else found
-
-    def with_tables(self, **tables: pa.Table) -> InMemory:
-        """The same with other rows in these tables."""
-        return InMemory(self.meta, self._tables | tables)
 
 
 def in_memory(shape: Shape) -> InMemory:

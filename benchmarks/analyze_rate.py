@@ -15,7 +15,8 @@ import time
 import numpy as np
 
 from benchmarks import _harness
-from benchmarks._causal_run import InMemory, Shape, in_memory
+from benchmarks._causal_run import Shape, in_memory
+from benchmarks._in_memory import InMemory
 
 TARGET = "10 M rows/s on one core"
 LEAST = 10.0

@@ -12,7 +12,8 @@ import sys
 import pyarrow.compute as pc
 
 from benchmarks import _harness
-from benchmarks._causal_run import InMemory, Shape, in_memory
+from benchmarks._causal_run import Shape, in_memory
+from benchmarks._in_memory import InMemory
 from cascade_runtime.vocabulary.report import WaitSummary
 
 TARGET = "total wait within 5 %; unconnected refused"

@@ -16,6 +16,7 @@ from tests.analyzer import (
     brute_others,
     brute_rules,
     brute_sessions,
+    brute_trace,
     brute_visible,
     brute_walks,
 )
@@ -139,3 +140,16 @@ def test_circles_of_what_was_seen():
         assert found <= circle, seed
         broken += is_broken
     assert SEEDS // 10 < broken < 2 * SEEDS - SEEDS // 10
+
+
+@pytest.mark.parametrize("code", ["Q1", "Q2", "Q3", "Q5"])
+def test_of_the_trace_itself(code):
+    """They say ok or unknown, of the whole trace."""
+    doubtful = 0
+    for seed in range(SEEDS):
+        story = brute_trace.q_story(seed)
+        expected = getattr(brute_trace, code.lower())(story)
+        outcome = rules()[code].check(History(story.source()))
+        assert (outcome.unknown is not None) == expected, seed
+        doubtful += expected
+    assert SEEDS // 30 < doubtful < SEEDS - SEEDS // 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 ABSENCE = {
-    "A1", "A2", "S3", "C1", "R2", "R3", "R4", "L3", "L5", "L7", "L8", "M1", "M2", "G3", "G4",
+    "A1", "A2", "A4", "S3", "C1", "R2", "R3", "R4", "L3", "L5", "L7", "L8", "M1", "M2", "G3", "G4",
 }  # fmt: skip
 """Checks that accuse by what is absent."""
 
@@ -87,7 +87,7 @@ def test_a_gap_touches_only_what_its_tables_decide(doctored, ask):
         _add_gap(d, [row], tables=["reads"])
     answer = ask("analyze", d.save(renumber=False), "--json")
     assert (answer.code, answer.broken) == (3, [])
-    assert answer.codes("unknown") == {"A1", "L5"}
+    assert answer.codes("unknown") == {"A1", "A4", "L5"}
 
 
 def test_a_gap_of_samples_of_the_device_changes_nothing(doctored, ask):
@@ -123,7 +123,23 @@ def test_messages_not_recorded_is_said(doctored, ask):
         ("collectives", {"G2", "G3", "G4", "M2", "Q4"}),
         (
             "updates",
-            {"A1", "A2", "A3", "A5", "B1", "C1", "C2", "C3", "R2", "S1", "S2", "S3", "S4", "T1"},
+            {
+                "A1",
+                "A2",
+                "A3",
+                "A4",
+                "A5",
+                "B1",
+                "C1",
+                "C2",
+                "C3",
+                "R2",
+                "S1",
+                "S2",
+                "S3",
+                "S4",
+                "T1",
+            },
         ),
         ("checkpoints", {"A2", "M1"}),
         ("membership", {"M2", "M3"}),
