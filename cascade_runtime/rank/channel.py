@@ -63,9 +63,7 @@ class Channel:
         self._apart = apart
         self._bound, self._token = bound, token
         self._deltas: Any = None  # Deltas, whose import loads ZeroMQ
-        self._comm_id = ""
-        self._epoch = -1
-        self._asked = 0.0
+        self._comm_id, self._epoch, self._asked = "", -1, 0.0
         self._addresses: dict[Actor, str] = {}
         self._others: list[Actor] = []
         self._due: list[tuple[Actor, int, int]] = []
