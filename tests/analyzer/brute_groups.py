@@ -116,7 +116,8 @@ def m3_story(seed: int) -> Story:
             one.epoch = epoch
             one.view([t for t in tellers if t is not gone], departed=[gone])
         elif what < 0.3:
-            again = Teller(story, one.rank, one.incarnation + 1)
+            lives = [t.incarnation for t in tellers if t.rank == one.rank]
+            again = Teller(story, one.rank, max(lives) + 1)
             again.start()
             epoch += 1
             again.epoch = epoch
