@@ -94,6 +94,7 @@ def test_five_hundred_are_listed_by_rule_and_cut(act, broken):
     group = panel.locator("summary", has_text=f"{one['code']} {one['name']}: 500, showing 100")
     group.click()
     listed = panel.locator("[data-violation]")
+    listed.last.wait_for()  # they are made when the group has opened, a moment after the click
     assert listed.count() == 100
     listed.nth(7).click()
     assert b.view("sel") == f"violation:{many[7]['id']}"
