@@ -37,7 +37,7 @@ PROOFS = (
     ("L6", "proposal", "proposals", "had evidence before it"),
     ("L5", "operation after a walk", "operations after walks", "was on the right side of the cut"),
     ("L3", "climb", "climbs", "left no debt behind"),
-    ("R3", "debt", "debts", "was settled"),
+    ("R3", "debt", "debts", "was settled or written off"),
     ("R1", "settled debt", "settled debts", "lost no update"),
     ("M1", "load of a checkpoint", "loads of checkpoints", "was of the newest that was safe"),
     ("M2", "change of a group", "changes of groups", "was told before the group acted"),

@@ -47,9 +47,9 @@ def _verdict(report: Report, page: Page) -> Iterator[str]:
     broken = sum(not v.inferred for v in report.violations)
     unknown = [c for c in report.checks if c.verdict == "unknown"]
     absent = sum(1 for c in report.checks if c.verdict == "not_checked")
-    limits = (
-        f" ({absent} of {len(report.checks)} checks were not made, named below)" if absent else ""
-    )
+    were = "was" if absent == 1 else "were"
+    of_all = f"{absent} of {len(report.checks)} checks"
+    limits = f" ({of_all} {were} not made, named below)" if absent else ""
     said = {
         "ok": f"OK: no promise was broken{limits}",
         "violated": f"VIOLATED: {count_of(broken, 'broken promise')} found",
