@@ -3,8 +3,9 @@
 What it does:
     When an actor loads a checkpoint, no durable one that lies ahead of it (of the group, or of the
     same rank) may have been saved before a membership row admitted the loader; before the load, where
-    no row admits it, or where another run had saved the newer one. An actor that receives a live
-    snapshot before it first acts is spared. And what is in force after the load must be what was
+    no row admits it, or where another run had saved the newer one. Saved rows of the loaded checkpoint
+    itself are no newer one: ranks of several cohorts save one checkpoint at several frontiers. An actor
+    that receives a live snapshot before it first acts is spared. And what is in force after the load must be what was
     saved for that rank: parameters, random state, data position; where a whole job resumes, its ranks
     together must go on with all shards of the data.
 
@@ -59,7 +60,8 @@ def check(history: History) -> Outcome:
         ahead = [
             (other, saved_row)
             for other, saved_row, clock in saved
-            if _may_be_meant(history, other, saved_row, at)
+            if not _is_same(saved_row, row)
+            and _may_be_meant(history, other, saved_row, at)
             and _is_older(mine, clock or {})
             and _was_known(history, other, saved_row, at)
         ]
@@ -118,6 +120,14 @@ def _is_older(one: Clock, other: Clock) -> bool:
     """True when ``other`` covers all of ``one``, and more."""
     covers = all(other.get(author, 0) >= counter for author, counter in one.items())
     return covers and any(counter > one.get(author, 0) for author, counter in other.items())
+
+
+def _is_same(saved: dict[str, Any], loaded: dict[str, Any]) -> bool:
+    """True when the row saved what was loaded, as far as the load names it: its run may be missing."""
+    name, run = loaded["checkpoint_id"], loaded["source_run"]
+    return (
+        name is not None and saved["checkpoint_id"] == name and run in (None, saved["source_run"])
+    )
 
 
 def _may_be_meant(history: History, saved: int, row: dict[str, Any], load: int) -> bool:

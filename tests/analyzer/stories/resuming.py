@@ -131,6 +131,28 @@ def _() -> Told:
 
 
 @story("M1", "almost")
+def ranks_of_two_cohorts_saved_it_at_two_frontiers() -> Told:
+    s = Story(ranks=2, regime="CAUSAL")
+    a, b = s.ranks
+    one, two = a.issue(), a.issue()
+    a.checkpoint("saved", "k", [two])
+    b.checkpoint("saved", "k", [one])
+    a.tell(b)
+    b.checkpoint("loaded", "k", [one])
+    return s, []
+
+
+@story("M1", "almost")
+def a_rank_that_is_no_more_had_saved_it_further_on() -> Told:
+    s = Story(ranks=1)
+    a = s.ranks[0]
+    for rank, counter in ((0, 80), (1, 100)):
+        a.checkpoint("saved", "k", [(0, 0, counter)], source_run="before", source_rank=rank)
+    a.checkpoint("loaded", "k", [(0, 0, 80)])
+    return s, []
+
+
+@story("M1", "almost")
 def it_received_a_snapshot_before_it_acted() -> Told:
     s = Story(ranks=3)
     a = s.ranks[0]
