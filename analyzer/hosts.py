@@ -51,6 +51,7 @@ class Clocks:
         self.offset: Ints = np.zeros(num, dtype=np.int64)
         self.drift: Floats = np.zeros(num)
         self.error: Ints = np.zeros(num, dtype=np.int64)
+        self._beyond: Floats = np.zeros(num)
         self.part: Ints = np.arange(num, dtype=np.int64)
         self._own_shift = self.shift
         for _ in range(_ROUNDS if num > 1 else 0):
@@ -77,6 +78,7 @@ class Clocks:
         left = set(range(num))
         offset, drift = np.zeros(num), np.zeros(num)
         self.part, error = np.arange(num, dtype=np.int64), np.zeros(num)
+        beyond = np.zeros(num)
         while left:
             root = min(left)
             left.discard(root)
@@ -92,12 +94,15 @@ class Clocks:
                 offset[b] = offset[a] - one.offset
                 drift[b] = drift[a] - one.drift
                 error[b] = error[a] + one.error
+                beyond[b] = beyond[a] + one.beyond
                 self.part[b] = root
                 for width, c in links[b]:
                     heapq.heappush(waiting, (width, b, c))
         self.offset = self.offset + np.round(offset).astype(np.int64)
         self.drift = self.drift + drift
-        self.error = np.round(error).astype(np.int64)
+        # A later round sees only what a line leaves where the evidence is, not what it does beyond.
+        self._beyond = np.maximum(self._beyond, beyond)
+        self.error = np.round(error + self._beyond).astype(np.int64)
         return bool((drift != 0).any())
 
     @property
