@@ -4,7 +4,7 @@
   equals signs a session.
 - One operation a line: ``r(KEY,VALUE,SESSION,TRANSACTION)`` and ``w(...)``, in the order of each session.
 
-Keys and values are whole numbers. The value 0 that nobody wrote is the initial one.
+Keys and values are whole numbers. The initial value is 0.
 """
 
 from __future__ import annotations
