@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from analyzer.columns import Flags, Ints
-from analyzer.database.causal_pass import Passed, causal_pass, in_order
+from analyzer.database.causal_pass import MAX_CLOCK_BYTES, Passed, causal_pass, in_order
 from analyzer.database.history import DatabaseHistory, Sources, sources_of
+from cascade_runtime.vocabulary.errors import BadTrace
 from cascade_runtime.vocabulary.results import Verdict
 
 MAX_FINDINGS = 1000
@@ -147,7 +148,15 @@ def _between(
         np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
         txn[reads[by_source]],
         *_spans(history, sources),
+        MAX_CLOCK_BYTES,
     )
+    if passed.too_large:
+        raise BadTrace(
+            f"what its {len(history.names):,} sessions know of each other needs more than "
+            f"{MAX_CLOCK_BYTES >> 30} GiB of memory at once",
+            where="the history",
+            hint="judge fewer sessions, or a shorter stretch of them",
+        )
     found, total = _stale(history, passed, told)
     circles, num_circles = _circles(history, passed, reads, origin, start)
     return found + circles, total + num_circles

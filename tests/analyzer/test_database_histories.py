@@ -188,3 +188,30 @@ def test_a_million_operations_of_512_sessions(tmp_path):
     answer = judge_history(read_history(file))
     assert answer.verdict == "ok"
     assert time.monotonic() - began < 5.0
+
+
+def many_sessions(num, every):
+    """Sessions of one transaction each; every so many read what the one before wrote."""
+    return "\n=====\n".join(
+        f"w {i} 1" + (f"\nr {i - 1} 1" if i and i % every == 0 else "") for i in range(num)
+    )
+
+
+def test_sessions_of_one_transaction_give_their_clocks_back(tmp_path, monkeypatch):
+    judged(tmp_path, ANOMALIES["stale read"])  # compiled
+    monkeypatch.setattr("analyzer.database.causal.MAX_CLOCK_BYTES", 32 << 20)
+    began = time.process_time()
+    assert judged(tmp_path, many_sessions(100_000, every=10)).verdict == "ok"
+    assert time.process_time() - began < 10.0
+
+
+def test_a_history_too_large_for_its_memory_is_refused(tmp_path, monkeypatch):
+    # All see the first one's write, and are seen by the last, so none of their clocks is free.
+    monkeypatch.setattr("analyzer.database.causal.MAX_CLOCK_BYTES", 1 << 20)
+    num = 1000
+    told = ["w 0 1", *(f"r 0 1\nw {i} 1" for i in range(1, num))]
+    told.append("\n".join(f"r {i} 1" for i in range(num)))
+    with pytest.raises(BadTrace, match="1,001 sessions"):
+        judged(tmp_path, "\n=====\n".join(told))
+    monkeypatch.setattr("analyzer.database.causal.MAX_CLOCK_BYTES", 16 << 20)
+    assert judged(tmp_path, "\n=====\n".join(told)).verdict == "ok"
