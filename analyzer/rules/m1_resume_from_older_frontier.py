@@ -25,7 +25,7 @@ from typing import Any
 
 from analyzer.dots import flat_dots
 from analyzer.history import History
-from analyzer.resumes import Wrong, is_retold, wrong_resumes
+from analyzer.resumes import Wrong, is_retold, received_first, wrong_resumes
 from analyzer.rules._base import Finding, Outcome, Rule
 
 _TABLES = ("checkpoints", "membership", "messages")
@@ -55,7 +55,7 @@ def check(history: History) -> Outcome:
                 f"{history.who_did(at)} loaded a checkpoint whose content was not recorded"
             )
             continue
-        if _received(history, at):
+        if received_first(history, at):
             continue
         ahead = [
             (other, saved_row)
@@ -145,16 +145,6 @@ def _was_known(history: History, saved: int, row: dict[str, Any], load: int) -> 
     loader = int(history.rows.actor[load])
     admitting = [r["row"] for r in history.walks.membership if loader in r["joined"]]
     return any(history.happens_before(saved, row) for row in admitting or [load])
-
-
-def _received(history: History, load: int) -> bool:
-    """True when the loader received a live snapshot before its first operation."""
-    actor = int(history.rows.actor[load])
-    table = history.rows["checkpoints"]
-    received = table.rows[table.mask("action", "received")]
-    received = received[history.rows.actor[received] == actor]
-    acts = history.operations.row[history.operations.of(actor)]
-    return bool(len(received)) and (not len(acts) or int(received[0]) < int(acts[0]))
 
 
 def _finding(
