@@ -3,8 +3,9 @@
 What it does:
     A read or apply of another actor's update is explained by a message, a collective or a checkpoint
     that leads from its issue to there, or by what its actor, or one before it, had seen or loaded
-    already. The fold of a climb comes with the commit: each member makes it itself. What is seen without any of these came by a channel that is not in the trace, or an event
-    is missing. It accuses nobody, and makes the verdict unknown. Not judged under EVENTUAL.
+    already. The fold of a climb comes with the commit: each member makes it itself. What is seen without
+    any of these came by a channel that is not in the trace, or an event is missing. It accuses nobody, and
+    makes this check unknown; the total does not go by it. Not judged under EVENTUAL.
 
 Why it matters:
     Order that the trace does not hold is order that the other checks cannot use: they call a stale read
