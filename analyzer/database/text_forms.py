@@ -23,6 +23,7 @@ Bytes = npt.NDArray[np.uint8]
 
 _READ, _WRITE, _END_TRANSACTION, _END_SESSION = 0, 1, 2, 3
 _LARGEST = 2**62
+_HEAD = 4096
 
 
 def read_history(path: Path) -> DatabaseHistory:
@@ -69,10 +70,12 @@ def looks_like_history(path: Path) -> bool:
     """True when a file begins as one of the two forms does."""
     try:
         with path.open("rb") as file:
-            head = file.read(4096)
+            head = file.read(_HEAD)
     except OSError:
         return False
-    kind, _, _, fault = _lines(np.frombuffer(head[: head.rfind(b"\n") + 1], dtype=np.uint8))
+    # A line that is cut in two says nothing.
+    whole = head if len(head) < _HEAD else head[: head.rfind(b"\n") + 1]
+    kind, _, _, fault = _lines(np.frombuffer(whole, dtype=np.uint8))
     return not fault and bool((kind <= _WRITE).any())
 
 

@@ -160,6 +160,7 @@ def test_cascade_analyze_takes_a_history(tmp_path, capsys):
     assert main(["analyze", str(file), "--json"]) == 1
     data = json.loads(capsys.readouterr().out)
     assert (data["verdict"], data["num_sessions"], data["num_operations"]) == ("violated", 2, 5)
+    assert (data["schema_version"], data["kind"]) == (1, "history")
     file.write_text(ALMOST["long fork"])
     assert main(["analyze", str(file)]) == 0
     assert capsys.readouterr().out.startswith("OK: ")
@@ -168,6 +169,21 @@ def test_cascade_analyze_takes_a_history(tmp_path, capsys):
     file.write_text("hello\n")
     assert not looks_like_history(file)
     assert main(["analyze", str(file)]) == 2
+
+
+@pytest.mark.parametrize("text", ["r 1 0", "r(1,0,1,1)", "w 1 1\nr 1 1", "-----\nr 1 0"])
+def test_a_history_without_a_final_newline_is_one(tmp_path, text):
+    file = tmp_path / "history.txt"
+    file.write_text(text)
+    assert looks_like_history(file)
+    assert main(["analyze", str(file)]) == 0
+
+
+def test_a_long_history_is_told_by_its_whole_lines(tmp_path):
+    file = tmp_path / "history.txt"
+    for pad in range(8):  # the head ends inside, before and after a line
+        file.write_text("w 1 1" + " " * pad + "\n" + "r 1 1\n" * 2000)
+        assert looks_like_history(file)
 
 
 @pytest.mark.skipif(not REAL, reason="the folder of real cases is not here")
