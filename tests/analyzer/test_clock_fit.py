@@ -7,6 +7,7 @@ import pytest
 
 from analyzer import analyze
 from analyzer.clock_evidence import apart, collective_bounds
+from analyzer.hosts import Clocks
 from tests.story import MS, START, Story
 
 STEPS = 60
@@ -139,3 +140,13 @@ def test_hosts_of_a_large_collective_are_tied_through_a_few():
     tied = np.isfinite(bound[0])
     assert tied[0].sum() == num - 1 and tied[:, 0].sum() == num - 1
     assert not tied[60, 61]
+
+
+def test_clocks_are_fitted_once(monkeypatch):
+    rounds = []
+    connect = Clocks._connect
+    monkeypatch.setattr(
+        Clocks, "_connect", lambda self, *bounds: rounds.append(self) or connect(self, *bounds)
+    )
+    told(0, 0.0)
+    assert len(rounds) == 1  # zero fits, so one round; Q4 and the waits share it
