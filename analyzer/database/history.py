@@ -20,6 +20,8 @@ class DatabaseHistory:
         session: per transaction the number of its session.
         names: per session what it is called.
         line: per operation the line where it stands, from 1.
+        zero_is_initial: a read of 0 may have seen the initial value also where somebody writes 0 to that key;
+            False where histories write their initial values out, so that it saw that write.
     """
 
     is_write: Flags
@@ -29,6 +31,7 @@ class DatabaseHistory:
     session: Ints
     names: Ints
     line: Ints
+    zero_is_initial: bool
 
     @property
     def num_transactions(self) -> int:
@@ -83,7 +86,7 @@ def sources_of(history: DatabaseHistory) -> Sources:
     order = np.append(writes[np.argsort(pair[writes], kind="stable")], -2)
     first = np.searchsorted(pair[order[:-1]], pair)
     count = np.searchsorted(pair[order[:-1]], pair, side="right") - first
-    initial = history.value == 0
+    initial = (history.value == 0) & (history.zero_is_initial | (count == 0))
     write = np.where(count > 0, order[first], np.where(initial, -1, -2))
     write = np.where((own >= 0) & (history.value[own] == history.value), own, write)
     write[~read] = -1

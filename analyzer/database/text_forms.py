@@ -4,7 +4,8 @@
   equals signs a session.
 - One operation a line: ``r(KEY,VALUE,SESSION,TRANSACTION)`` and ``w(...)``, in the order of each session.
 
-Keys and values are whole numbers. The initial value is 0.
+Keys and values are whole numbers. The initial value is 0. In blocks a 0 that is written is the initial value
+written out, as histories in that form do it; in the other form it is one more 0.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ def read_history(path: Path) -> DatabaseHistory:
     if not operations.any():
         raise BadTrace("the file holds no operation", where=str(path))
     key, value = numbers[operations, 0], numbers[operations, 1]
-    if numbers[operations, 2].min() >= 0:
+    by_lines = bool(numbers[operations, 2].min() >= 0)
+    if by_lines:
         session, transaction = numbers[operations, 2], numbers[operations, 3]
     else:
         session = np.cumsum(kind == _END_SESSION)[operations]
@@ -63,6 +65,7 @@ def read_history(path: Path) -> DatabaseHistory:
         session=number.astype(np.int64),
         names=names,
         line=line[operations][order],
+        zero_is_initial=by_lines,
     )
 
 

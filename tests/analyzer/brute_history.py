@@ -44,11 +44,11 @@ def random_history(seed: int) -> list[Transaction]:
     return found
 
 
-def is_doubtful(history: list[Transaction]) -> bool:
-    """Whether a read may have seen one of several writes, or the initial value as well as one."""
+def is_doubtful(history: list[Transaction], in_blocks: bool) -> bool:
+    """Whether a read may have seen one of several writes, or (not in blocks) the initial value as well as one."""
     written = [(k, v) for _, ops in history for verb, k, v in ops if verb == "w"]
     return any(
-        written.count((k, v)) + (v == 0) > 1
+        written.count((k, v)) + (v == 0 and not in_blocks) > 1
         and not any(verb == "w" and key == k for verb, key, _ in ops[:i])
         for _, ops in history
         for i, (seen, k, v) in enumerate(ops)
@@ -56,8 +56,9 @@ def is_doubtful(history: list[Transaction]) -> bool:
     )
 
 
-def is_causal(history: list[Transaction]) -> bool:
+def is_causal(history: list[Transaction], in_blocks: bool) -> bool:
     """Whether some order of all transactions, and some choice of what each read saw, explains every read."""
+    written = {(k, v) for _, ops in history for verb, k, v in ops if verb == "w"}
     last = {}
     for t, (_, ops) in enumerate(history):
         for verb, k, v in ops:
@@ -74,7 +75,8 @@ def is_causal(history: list[Transaction]) -> bool:
                 if own[k] != v:
                     return False
             else:
-                sources: list[int | None] = [None] if v == 0 else []
+                initial = v == 0 and not (in_blocks and (k, v) in written)
+                sources: list[int | None] = [None] if initial else []
                 sources += [
                     w for (w, key), left in last.items() if (key, left) == (k, v) and w != t
                 ]
