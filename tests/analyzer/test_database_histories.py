@@ -196,7 +196,9 @@ def test_a_long_history_is_told_by_its_whole_lines(tmp_path):
 
 
 @pytest.mark.skipif(not REAL, reason="the folder of real cases is not here")
-@pytest.mark.parametrize("file", REAL, ids=[f"{f.parent.name}-{f.stem}" for f in REAL])
+@pytest.mark.parametrize(
+    "file", REAL, ids=["-".join(f.with_suffix("").relative_to(CASES).parts[-3:]) for f in REAL]
+)
 def test_real_histories(file):
     good = "causal" in file.parts or file.stem == "galera"
     assert judge_history(read_history(file)).verdict == ("ok" if good else "violated")
