@@ -11,7 +11,6 @@ from analyzer.debts import debts_of
 from analyzer.divergence import first_divergence
 from analyzer.explain import event
 from analyzer.history import History
-from analyzer.hosts import Clocks
 from analyzer.judge import Judgement, judge, rules
 from analyzer.regimes import regime_intervals, regime_shares
 from analyzer.rules._base import Accused
@@ -26,7 +25,7 @@ def run(source: TraceSource) -> Analysis:
     """Judge and measure a trace; see ``analyzer.analyze``."""
     history = History(source)
     judgement = judge(history)
-    clocks = Clocks(history)
+    clocks = history.clocks
     waits = measure_waits(history, clocks)
     intervals = regime_intervals(history)
     suspects = _merged(judgement.suspects)

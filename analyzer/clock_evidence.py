@@ -24,6 +24,9 @@ _REFERENCES = 8
 _SCATTER = 4.0
 """So many times the scatter of the windows' distances a drift must part clocks to be believed."""
 
+_MIN_WINDOWS = 4
+"""With fewer, where one distance fits all, no drift is believed: three points have next to no scatter."""
+
 
 class Apart(NamedTuple):
     """How far b's clock is ahead of a's, as a line over time: ``offset + drift * (time - start)``."""
@@ -33,6 +36,8 @@ class Apart(NamedTuple):
     error: float
     width: float
     """Of the interval that the bounds leave: the narrower, the better the evidence."""
+    beyond: float = 0.0
+    """What the line may be off beside ``error`` at the ends of the run, where evidence is only in a part."""
 
 
 @numba.njit(cache=True)
@@ -93,13 +98,13 @@ def apart(upper: Floats, lower: Floats, tied: Floats, at: Floats) -> Apart | Non
 
     Zero where it is among the distances that fit all windows: synchronised clocks are left alone. Else what
     common completions say (their members are through at about the same time), kept between the bounds,
-    or without them the middle; as a line where no one distance fits, or where the windows show a drift far
-    beyond their scatter.
+    or without them the middle; as a line where no one distance fits, or where four windows or more show a
+    drift far beyond their scatter.
 
     Args:
         upper, lower: bounds by window; infinite where there are none.
         tied: by window how far b's completions lie after a's on average; NaN where there are none.
-        at: the windows' middles, ns since the start.
+        at: the windows' middles, ns since the start, all of the run's.
     """
     high, low = float(upper.min()), float(lower.max())
     if not (np.isfinite(high) and np.isfinite(low)):
@@ -110,13 +115,15 @@ def apart(upper: Floats, lower: Floats, tied: Floats, at: Floats) -> Apart | Non
     fits = low <= high
     if both.sum() < 2:
         return Apart((low + high) / 2, 0.0, abs(high - low) / 2, abs(high - low))
+    ends = (float(1.5 * at[0] - 0.5 * at[1]), float(1.5 * at[-1] - 0.5 * at[-2]))
     upper, lower, tied, at = upper[both], lower[both], tied[both], at[both]
     middle = (upper + lower) / 2
     half = np.abs(upper - lower) / 2
     known = np.clip(np.where(np.isnan(tied), middle, tied), middle - half, middle + half)
     drift, offset = np.polyfit(at, known, 1)
     left = known - offset - drift * at
-    if fits and abs(drift) * float(np.ptp(at)) <= _SCATTER * float(left.std()) + 1_000.0:
+    believed = abs(drift) * float(np.ptp(at)) > _SCATTER * float(left.std()) + 1_000.0
+    if fits and not (believed and len(at) >= _MIN_WINDOWS):
         value = (
             float(np.clip(known.mean(), low, high))
             if not np.isnan(tied).all()
@@ -125,4 +132,15 @@ def apart(upper: Floats, lower: Floats, tied: Floats, at: Floats) -> Apart | Non
         return Apart(value, 0.0, max(value - low, high - value), high - low)
     line = offset + drift * at
     error = float(np.maximum(np.abs(upper - line), np.abs(line - lower)).max())
-    return Apart(float(offset), float(drift), error, float(2 * half.mean()))
+    outside = max(float(at[0]) - ends[0], ends[1] - float(at[-1]))
+    beyond = _slope_error(upper, lower, at, float(drift)) * outside
+    return Apart(float(offset), float(drift), error, float(2 * half.mean()), beyond)
+
+
+def _slope_error(upper: Floats, lower: Floats, at: Floats, drift: float) -> float:
+    """How far the drift may be off: of what the bounds of any two windows leave, the narrowest."""
+    one, other = np.triu_indices(len(at), 1)
+    apart_ns = at[other] - at[one]
+    most = float(((upper[other] - lower[one]) / apart_ns).min())
+    least = float(((lower[other] - upper[one]) / apart_ns).max())
+    return max(abs(most - drift), abs(drift - least))

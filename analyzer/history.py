@@ -9,6 +9,7 @@ from analyzer.dots import Dots
 from analyzer.edges import Edges, build_edges, message_pairs
 from analyzer.evidence import Evidence, actor_name, agents
 from analyzer.happens_before import HappensBefore
+from analyzer.hosts import Clocks
 from analyzer.instances import Instances
 from analyzer.known_dots import KnownDots
 from analyzer.operations import Operations
@@ -72,6 +73,11 @@ class History:
     def message_pairs(self) -> tuple[Ints, Ints]:
         """(send row, recv row) of every message that both ends recorded."""
         return message_pairs(self.rows)
+
+    @cached_property
+    def clocks(self) -> Clocks:
+        """The common time scale of its hosts."""
+        return Clocks(self.rows, self.message_pairs, self.instances)
 
     @cached_property
     def operations(self) -> Operations:

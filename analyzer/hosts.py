@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from analyzer.clock_evidence import Apart, apart, collective_bounds, message_bounds
 from analyzer.columns import NULL, Flags, Ints
-from analyzer.history import History
 from analyzer.instances import Instances
+from analyzer.rows import Rows
 from cascade_runtime.vocabulary.report import ClockSummary
 
 _SAMPLE = 1001
@@ -32,6 +32,11 @@ Floats = npt.NDArray[np.float64]
 class Clocks:
     """What to add to an actor's times, and which hosts hang together.
 
+    Args:
+        rows: the trace's rows.
+        message_pairs: (send row, recv row) of its messages.
+        instances: its collectives.
+
     Attributes:
         hosts: host names, the reference first.
         host: per actor the index of its host.
@@ -39,22 +44,21 @@ class Clocks:
         part: per host a number that is equal for connected hosts.
     """
 
-    def __init__(self, history: History) -> None:
-        rows = history.rows
-        self._history = history
-        names = _host_names(history)
+    def __init__(self, rows: Rows, message_pairs: tuple[Ints, Ints], instances: Instances) -> None:
+        names = _host_names(rows)
         self.hosts = list(dict.fromkeys(names))
         self.host: Ints = np.array([self.hosts.index(name) for name in names], dtype=np.int64)
-        self.shift: Ints = _same_host_shift(history, self.host)
+        self.shift: Ints = _same_host_shift(rows, self.host)
         self.start_ns = int(rows.wall.min()) if rows.n else 0
         num = len(self.hosts)
         self.offset: Ints = np.zeros(num, dtype=np.int64)
         self.drift: Floats = np.zeros(num)
         self.error: Ints = np.zeros(num, dtype=np.int64)
+        self._beyond: Floats = np.zeros(num)
         self.part: Ints = np.arange(num, dtype=np.int64)
         self._own_shift = self.shift
         for _ in range(_ROUNDS if num > 1 else 0):
-            drifts = self._connect(*_bounds(history, self))
+            drifts = self._connect(*_bounds(rows, message_pairs, instances, self))
             self.shift = self._own_shift + self.offset[self.host]
             if not drifts:
                 break
@@ -77,6 +81,7 @@ class Clocks:
         left = set(range(num))
         offset, drift = np.zeros(num), np.zeros(num)
         self.part, error = np.arange(num, dtype=np.int64), np.zeros(num)
+        beyond = np.zeros(num)
         while left:
             root = min(left)
             left.discard(root)
@@ -92,12 +97,15 @@ class Clocks:
                 offset[b] = offset[a] - one.offset
                 drift[b] = drift[a] - one.drift
                 error[b] = error[a] + one.error
+                beyond[b] = beyond[a] + one.beyond
                 self.part[b] = root
                 for width, c in links[b]:
                     heapq.heappush(waiting, (width, b, c))
         self.offset = self.offset + np.round(offset).astype(np.int64)
         self.drift = self.drift + drift
-        self.error = np.round(error).astype(np.int64)
+        # A later round sees only what a line leaves where the evidence is, not what it does beyond.
+        self._beyond = np.maximum(self._beyond, beyond)
+        self.error = np.round(error + self._beyond).astype(np.int64)
         return bool((drift != 0).any())
 
     @property
@@ -148,8 +156,7 @@ class Clocks:
         )
 
 
-def _host_names(history: History) -> list[str]:
-    rows = history.rows
+def _host_names(rows: Rows) -> list[str]:
     table = rows["actors"]
     names = [""] * rows.num_actors
     for at, host in zip(table.rows.tolist(), table.values("host"), strict=True):
@@ -157,9 +164,8 @@ def _host_names(history: History) -> list[str]:
     return names
 
 
-def _same_host_shift(history: History, host: Ints) -> Ints:
+def _same_host_shift(rows: Rows, host: Ints) -> Ints:
     """Each actor anchored its wall clock once; their common monotonic clock shows by how much."""
-    rows = history.rows
     shift = np.zeros(rows.num_actors, dtype=np.int64)
     reference: dict[int, int] = {}
     for actor in range(rows.num_actors):
@@ -175,24 +181,26 @@ def _same_host_shift(history: History, host: Ints) -> Ints:
     return shift
 
 
-def _bounds(history: History, clocks: Clocks) -> tuple[Floats, Floats, Floats]:
+def _bounds(
+    rows: Rows, message_pairs: tuple[Ints, Ints], instances: Instances, clocks: Clocks
+) -> tuple[Floats, Floats, Floats]:
     """What ties hosts together: (bounds, ties, the windows' middles).
 
     Bounds: [window, a, b], the least time from a sending event on a to a receiving one on b. Ties: how far
     b's completions lie after a's on average, NaN without any.
     """
-    num, rows = len(clocks.hosts), history.rows
+    num = len(clocks.hosts)
     length = max(float(int(rows.wall.max()) - clocks.start_ns), 1.0)
     bound = np.full((_WINDOWS, num, num), np.inf)
-    source, target = history.message_pairs
+    source, target = message_pairs
     if len(source):
         sent = clocks.since_start(rows.actor[source], rows.wall[source])
         got = clocks.since_start(rows.actor[target], rows.wall[target])
         a, b = clocks.host[rows.actor[source]], clocks.host[rows.actor[target]]
         message_bounds(bound, _window(sent, length), a, b, got - sent)
     ties = np.zeros((2, _WINDOWS, num, num))
-    if len(history.instances):
-        _collective_bounds(history.instances, clocks, bound, ties, length)
+    if len(instances):
+        _collective_bounds(instances, clocks, bound, ties, length)
     tied = np.full(bound.shape, np.nan)
     np.divide(ties[0], ties[1], out=tied, where=ties[1] > 0)
     return bound, tied, (np.arange(_WINDOWS) + 0.5) * length / _WINDOWS

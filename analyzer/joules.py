@@ -23,8 +23,11 @@ def wait_joules(history: History, entries: Entries, exposed: Floats) -> float | 
     begun = history.instances.arrival()[entries.at]
     idle_ns = np.where(np.isnan(exposed), entries.wait, exposed)
     total, known = 0.0, False
+    by_actor = np.argsort(entries.actor, kind="stable")
+    in_order = entries.actor[by_actor]
     for actor, (at, power_mw) in samples.items():
-        mine = np.flatnonzero(entries.actor == actor)
+        low, high = np.searchsorted(in_order, [actor, actor + 1])
+        mine = by_actor[low:high]
         place = np.searchsorted(at, begun[mine], side="right") - 1
         mine, place = mine[place >= 0], place[place >= 0]
         known = known or len(mine) > 0
@@ -39,12 +42,14 @@ def _samples(history: History) -> dict[int, tuple[Ints, Ints]]:
         return {}
     device = rows.codes("device", gpu, "device_uuid")
     power, wall = gpu.ints("power_mw"), rows.wall[gpu.rows]
-    given = (power != NULL) & (device >= 0)
+    order = np.lexsort((wall, device))
+    order = order[(power[order] != NULL) & (device[order] >= 0)]
+    in_order = device[order]
     owner = rows.codes("device", actors, "device_uuid")
     found = {}
     for actor, code in zip(rows.actor[actors.rows].tolist(), owner.tolist(), strict=True):
-        mine = np.flatnonzero(given & (device == code)) if code >= 0 else device[:0]
-        if len(mine) and actor not in history.agents:
-            order = mine[np.argsort(wall[mine], kind="stable")]
-            found[actor] = (wall[order], power[order])
+        low, high = np.searchsorted(in_order, [code, code + 1])
+        if code >= 0 and low < high and actor not in history.agents:
+            mine = order[low:high]
+            found[actor] = (wall[mine], power[mine])
     return found

@@ -31,8 +31,18 @@ def is_retold(row: Row) -> bool:
     return row["source_run"] is not None
 
 
+def received_first(history: History, load: int) -> bool:
+    """True when the loader received a live snapshot before its first operation: that is what it goes on from."""
+    actor = int(history.rows.actor[load])
+    table = history.rows["checkpoints"]
+    received = table.rows[table.mask("action", "received")]
+    received = received[history.rows.actor[received] == actor]
+    acts = history.operations.row[history.operations.of(actor)]
+    return bool(len(received)) and (not len(acts) or int(received[0]) < int(acts[0]))
+
+
 def wrong_resumes(history: History) -> list[Wrong]:
-    """One entry a load that brought something back wrongly, in row order."""
+    """One entry a load that brought something back wrongly, in row order; none of ``received_first``."""
     table = history.rows["checkpoints"]
     saved: dict[str, list[tuple[int, Row]]] = {}
     loaded: dict[str, list[tuple[int, Row]]] = {}
@@ -47,14 +57,16 @@ def wrong_resumes(history: History) -> list[Wrong]:
     for name, loads in loaded.items():
         for at, row in loads:
             savers = _savers(history, saved.get(name, []), at)
-            resized = {_rank(history, other) for other, _ in loads} != set(savers)
             own = savers.get(_rank(history, at))
-            if own is not None and (why := list(_differences(row, own[1], savers, resized))):
+            if own is None:
+                continue
+            resized = _is_resized({_rank(history, other) for other, _ in loads}, own[1], savers)
+            if why := list(_differences(row, own[1], savers, resized)):
                 found[at] = Wrong(at, why, [own[0]])
         for at, lost, proof in _lost_shards(history, loads, saved.get(name, [])):
             before = found.get(at, Wrong(at, [], []))
             found[at] = Wrong(at, [*before.why, lost], sorted({*before.saved, *proof}))
-    return [found[at] for at in sorted(found)]
+    return [found[at] for at in sorted(found) if not received_first(history, at)]
 
 
 def _savers(
@@ -66,6 +78,16 @@ def _savers(
         for at, row in saved
         if is_retold(row) or history.happens_before(at, load)
     }
+
+
+def _is_resized(loaders: set[int], own: Row, savers: dict[int, tuple[int, Row]]) -> bool:
+    """True when other ranks loaded than had saved: they share the data anew.
+
+    By how many had saved where that is known, since a rank's record may be missing.
+    """
+    if own["world_size"] is not None:
+        return len(loaders) != int(own["world_size"])
+    return loaders != set(savers)
 
 
 def _differences(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from analyzer.columns import NULL
 from analyzer.rows import LEVELS, Rows
 
 Members = tuple[int, ...]
@@ -207,8 +208,12 @@ class Walks:
         return found
 
     def was_closed(self, actor: int, epoch: int) -> bool:
-        """True when a membership row of this epoch or an earlier one says that the actor departed."""
-        return actor in self._closed_in and self._closed_in[actor] <= epoch
+        """True when a membership row of this epoch or an earlier one says that the actor departed.
+
+        An epoch that was not recorded (NULL) counts as after it.
+        """
+        closed_in = self._closed_in.get(actor)
+        return closed_in is not None and (epoch == NULL or closed_in <= epoch)
 
     @cached_property
     def _closed_in(self) -> dict[int, int]:

@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from analyzer.columns import Flags, Ints
-from analyzer.database.causal_pass import Passed, causal_pass, in_order
+from analyzer.database.causal_pass import MAX_CLOCK_BYTES, Passed, causal_pass, in_order
 from analyzer.database.history import DatabaseHistory, Sources, sources_of
+from cascade_runtime.vocabulary.errors import BadTrace
 from cascade_runtime.vocabulary.results import Verdict
 
 MAX_FINDINGS = 1000
@@ -43,22 +44,33 @@ class Causality(NamedTuple):
 
 
 def judge_history(history: DatabaseHistory) -> Causality:
-    """Judge one history; unknown where a value was written twice and nothing else is wrong."""
+    """Judge one history.
+
+    Where a read may have seen one of several writes, only what is wrong whichever it was is found: a value
+    that nobody wrote, an own write not seen, what nobody left behind, and what the other reads say without it.
+    Unknown where nothing is found and there is such a read.
+
+    Raises:
+        BadTrace: the clocks of its sessions would need more than MAX_CLOCK_BYTES.
+    """
     sources = sources_of(history)
     found, num = _inside(history, sources)
     told = {one.operation for one in found}
     more, num_more = _between(history, sources, told)
-    reason = None
-    if len(sources.twice):
-        first = history.where(int(sources.twice[0]))
-        reason = f"{first} repeats an earlier write, so nobody can tell which of them a read saw"
     num += num_more
-    verdict: Verdict = "violated" if num else "unknown" if reason else "ok"
-    if reason:
-        # A circle of which one end may be another write proves nothing.
-        verdict, found, more, num = "unknown", [], [], 0
+    doubtful = np.flatnonzero(sources.many & ~sources.broken)
+    reason = None
+    if not num and len(doubtful):
+        i = int(doubtful[0])
+        what = (
+            "an earlier write or the initial value" if not history.value[i] else "an earlier write"
+        )
+        reason = (
+            f"{history.where(int(sources.again[i]))} repeats {what}, so nobody can tell which of them "
+            f"a read saw (line {history.line[i]})"
+        )
     return Causality(
-        verdict,
+        "violated" if num else "unknown" if reason else "ok",
         len(history.names),
         history.num_transactions,
         len(history.key),
@@ -83,12 +95,12 @@ def _inside(history: DatabaseHistory, sources: Sources) -> tuple[list[Anomaly], 
         ),
         (
             "future read",
-            read & mine & (own < 0),
+            sources.broken & mine,
             "saw what its own transaction wrote only later",
         ),
         (
             "intermediate read",
-            read & (write >= 0) & ~mine & ~sources.final[at],
+            sources.broken & ~mine,
             "saw a value that its transaction overwrote",
         ),
     )
@@ -110,7 +122,7 @@ def _between(
     txn, num = history.transaction, history.num_transactions
     at = np.maximum(sources.write, 0)
     foreign = ~history.is_write & (sources.write >= -1) & (sources.own < 0)
-    foreign &= (sources.write < 0) | (txn[at] != txn)
+    foreign &= ~sources.many & ((sources.write < 0) | (txn[at] != txn))
     reads = np.flatnonzero(foreign)
     origin = np.where(sources.write[reads] >= 0, txn[np.maximum(sources.write[reads], 0)], -1)
     # Once for each reader, source and key.
@@ -136,7 +148,15 @@ def _between(
         np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
         txn[reads[by_source]],
         *_spans(history, sources),
+        MAX_CLOCK_BYTES,
     )
+    if passed.too_large:
+        raise BadTrace(
+            f"what its {len(history.names):,} sessions know of each other needs more than "
+            f"{MAX_CLOCK_BYTES >> 30} GiB of memory at once",
+            where="the history",
+            hint="judge fewer sessions, or a shorter stretch of them",
+        )
     found, total = _stale(history, passed, told)
     circles, num_circles = _circles(history, passed, reads, origin, start)
     return found + circles, total + num_circles

@@ -1,7 +1,8 @@
 """The compiled pass over transactions: who is causally before whom, and what reads say of the rest.
 
 A clock is a row of a table: entry ``s`` is the last position in session ``s`` that is causally before.
-Rows are freed when their last reader is through, so there are as many as transactions in flight.
+Rows are freed when their last reader is through, so there are as many as transactions in flight. Those of
+transactions that know nothing share the first row.
 """
 
 from __future__ import annotations
@@ -12,6 +13,11 @@ import numba
 import numpy as np
 
 from analyzer.columns import Ints
+
+MAX_CLOCK_BYTES = 2 << 30
+"""Of all clocks at once; beyond it the pass gives up."""
+
+_FIRST_BYTES = 64 << 20
 
 
 class Passed(NamedTuple):
@@ -28,6 +34,8 @@ class Passed(NamedTuple):
     stale: Ints
     newer: Ints
     """Reads whose value was overwritten for certain, and a transaction that overwrote it."""
+    too_large: bool
+    """True where it gave up, because the clocks would need more than ``max_bytes``."""
 
 
 @numba.njit(cache=True)
@@ -45,6 +53,7 @@ def causal_pass(
     span_session: Ints,
     span_begin: Ints,
     span_txn: Ints,
+    max_bytes: int,
 ) -> Passed:
     """One pass in causal order.
 
@@ -59,11 +68,16 @@ def causal_pass(
         key_begin: per key where its spans begin, and the end.
         span_session, span_begin: per span (key and session) its session, where it begins, and the end.
         span_txn: the session's transactions that write the key, ascending.
+        max_bytes: of the clocks.
     """
     num, k = len(session), len(start) - 1
-    table = np.full((1024, k), -1, dtype=np.int32)
-    free = np.arange(1024)[::-1].copy()
-    num_free = 1024
+    size = max(2, min(1024, num + 1, min(_FIRST_BYTES, max_bytes) // (4 * k)))
+    table = np.full((size, k), -1, dtype=np.int32)
+    # The first stays as it is.
+    num_free = size - 1
+    free = np.empty(size, dtype=np.int64)
+    free[:num_free] = np.arange(1, size)[::-1]
+    too_large = False
     row = np.full(num, -1, dtype=np.int64)
     uses = num_readers.copy()
     unmet = np.zeros(num, dtype=np.int64)
@@ -82,38 +96,44 @@ def causal_pass(
     by = []
     stale = []
     newer = []
-    while depth > 0:
+    while depth > 0 and not too_large:
         depth -= 1
         s = stack[depth]
         stacked[s] = False
         while at[s] < start[s + 1] and unmet[at[s]] == 0:
             t = at[s]
-            if num_free == 0:
-                size = table.shape[0]
-                wider = np.full((2 * size, k), -1, dtype=np.int32)
-                wider[:size] = table
-                table = wider
-                free = np.arange(size, 2 * size)[::-1].copy()
-                num_free = size
-                free = np.concatenate((free, np.empty(size, dtype=np.int64)))
-            if t > start[s] and uses[t - 1] == 0:
+            causes = 0
+            for e in range(read_begin[t], read_begin[t + 1]):
+                causes += read_from[e] >= 0
+            if t == start[s] and causes == 0:
+                mine = 0
+            elif t > start[s] and uses[t - 1] == 0 and row[t - 1] > 0:
                 mine = row[t - 1]  # nobody else asks for it any more
             else:
+                if num_free == 0:
+                    size = table.shape[0]
+                    if 8 * size * k > max_bytes:
+                        too_large = True
+                        break
+                    wider = np.empty((2 * size, k), dtype=np.int32)
+                    wider[:size] = table  # the new half is touched only as it fills
+                    table = wider
+                    free = np.empty(2 * size, dtype=np.int64)
+                    free[:size] = np.arange(size, 2 * size)[::-1]
+                    num_free = size
                 num_free -= 1
                 mine = free[num_free]
-                if t > start[s]:
-                    table[mine] = table[row[t - 1]]
-                else:
-                    table[mine] = -1
+                table[mine] = table[row[t - 1] if t > start[s] else 0]
             if t > start[s]:
                 table[mine, s] = t - 1
             for e in range(read_begin[t], read_begin[t + 1]):
                 f = read_from[e]
                 if f >= 0 and table[mine, session[f]] < f:
                     other = row[f]
-                    for c in range(k):
-                        if table[other, c] > table[mine, c]:
-                            table[mine, c] = table[other, c]
+                    if other > 0:
+                        for c in range(k):
+                            if table[other, c] > table[mine, c]:
+                                table[mine, c] = table[other, c]
                     table[mine, session[f]] = f
             row[t] = mine
             for e in range(read_begin[t], read_begin[t + 1]):
@@ -139,12 +159,16 @@ def causal_pass(
                 f = read_from[e]
                 if f >= 0:
                     uses[f] -= 1
-                    # The last transaction of a session has nobody after it; others' rows are taken over.
-                    if uses[f] == 0 and at[session[f]] > f + 1:
+                    # Nobody after it, or who came after it is through; else its row is taken over.
+                    last = f + 1 == start[session[f] + 1]
+                    if uses[f] == 0 and (last or at[session[f]] > f + 1) and row[f] > 0:
                         free[num_free] = row[f]
                         num_free += 1
-            if t > start[s] and row[t - 1] != mine and uses[t - 1] == 0:
+            if t > start[s] and row[t - 1] != mine and uses[t - 1] == 0 and row[t - 1] > 0:
                 free[num_free] = row[t - 1]
+                num_free += 1
+            if t + 1 == start[s + 1] and uses[t] == 0 and mine > 0:
+                free[num_free] = mine
                 num_free += 1
             done[t] = 1
             num_done += 1
@@ -165,6 +189,7 @@ def causal_pass(
         np.array(by, dtype=np.int64),
         np.array(stale, dtype=np.int64),
         np.array(newer, dtype=np.int64),
+        too_large,
     )
 
 

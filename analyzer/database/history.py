@@ -20,6 +20,8 @@ class DatabaseHistory:
         session: per transaction the number of its session.
         names: per session what it is called.
         line: per operation the line where it stands, from 1.
+        zero_is_initial: a read of 0 may have seen the initial value also where somebody writes 0 to that key;
+            False where histories write their initial values out, so that it saw that write.
     """
 
     is_write: Flags
@@ -29,6 +31,7 @@ class DatabaseHistory:
     session: Ints
     names: Ints
     line: Ints
+    zero_is_initial: bool
 
     @property
     def num_transactions(self) -> int:
@@ -50,41 +53,51 @@ class Sources:
     """Where each operation's value came from.
 
     Attributes:
-        write: per operation the write that a read saw; -1 for the initial value (0, or null) and
-            for writes; -2 where nobody wrote it.
+        write: per operation the write that a read saw, the first of several that it may have seen; -1 for
+            the initial value (0, or null) and for writes; -2 where nobody wrote it.
         own: per operation its transaction's last write of the key before it; -1 for none.
         final: True for writes that their transaction did not overwrite.
-        twice: writes whose key and value another write has too.
+        many: True for reads that may have seen one of several writes, or a write of 0 as well as the initial
+            0. Not those after an own write of the key: they must see that one.
+        broken: True for reads of what only their own transaction writes, later, or transactions that
+            overwrote it: wrong whichever write was seen.
+        again: per operation of ``many`` a write that repeats what another wrote, or the initial value.
         key: per operation its key as a code from 0.
     """
 
     write: Ints
     own: Ints
     final: Flags
-    twice: Ints
+    many: Flags
+    broken: Flags
+    again: Ints
     key: Ints
 
 
 def sources_of(history: DatabaseHistory) -> Sources:
-    """Match reads with writes: values are unique for each key, or nobody can tell."""
-    num = len(history.key)
-    key = np.unique(history.key, return_inverse=True)[1]
+    """Match reads with the writes of their key and value."""
+    num, read = len(history.key), ~history.is_write
+    key = np.unique(history.key, return_inverse=True)[1].astype(np.int64)
     values, value = np.unique(history.value, return_inverse=True)
-    pair = key.astype(np.int64) * max(len(values), 1) + value
+    pair = np.unique(key * max(len(values), 1) + value, return_inverse=True)[1].astype(np.int64)
+    own, final = _own_writes(history, key)
     writes = np.flatnonzero(history.is_write)
-    order = writes[np.argsort(pair[writes], kind="stable")]
-    again = np.flatnonzero(pair[order][1:] == pair[order][:-1]) + 1
-    source = np.full(num, -1, dtype=np.int64)
-    reads = np.flatnonzero(~history.is_write)
-    if len(order):
-        at = np.minimum(np.searchsorted(pair[order], pair[reads]), len(order) - 1)
-        source[reads] = np.where(pair[order][at] == pair[reads], order[at], -2)
-    else:
-        source[reads] = -2
-    initial = (source == -2) & (history.value == 0)
-    source[initial] = -1
-    own, final = _own_writes(history, key.astype(np.int64))
-    return Sources(source, own, final, order[again], key.astype(np.int64))
+    # One more, so that what nobody wrote has a place too.
+    order = np.append(writes[np.argsort(pair[writes], kind="stable")], -2)
+    first = np.searchsorted(pair[order[:-1]], pair)
+    count = np.searchsorted(pair[order[:-1]], pair, side="right") - first
+    initial = (history.value == 0) & (history.zero_is_initial | (count == 0))
+    write = np.where(count > 0, order[first], np.where(initial, -1, -2))
+    write = np.where((own >= 0) & (history.value[own] == history.value), own, write)
+    write[~read] = -1
+    open_ = read & (own < 0)
+    # How many of what it may have seen others have left behind.
+    left = np.bincount(pair[final], minlength=num + 1)[pair] + initial
+    mine = pair * max(history.num_transactions, 1) + history.transaction
+    left -= np.isin(mine, mine[final])
+    many = open_ & (count + initial > 1)
+    again = order[np.minimum(first + (count > 1), len(order) - 1)]
+    return Sources(write, own, final, many, open_ & (count > 0) & (left == 0), again, key)
 
 
 def _own_writes(history: DatabaseHistory, key: Ints) -> tuple[Ints, Flags]:

@@ -8,6 +8,9 @@ from analyzer.database.causal import Causality
 
 MAX_SHOWN = 10
 
+SCHEMA_VERSION = 1
+"""Of what ``--json`` prints on a history (docs/decisions/0036)."""
+
 
 def render_causality(name: str, answer: Causality) -> str:
     """As text, ending in a newline."""
@@ -32,6 +35,7 @@ def render_causality(name: str, answer: Causality) -> str:
 def causality_data(name: str, answer: Causality) -> dict[str, Any]:
     """What ``--json`` prints."""
     return {
+        "schema_version": SCHEMA_VERSION,
         "kind": "history",
         "inputs": [name],
         "verdict": answer.verdict,

@@ -4,7 +4,8 @@
   equals signs a session.
 - One operation a line: ``r(KEY,VALUE,SESSION,TRANSACTION)`` and ``w(...)``, in the order of each session.
 
-Keys and values are whole numbers. The value 0 that nobody wrote is the initial one.
+Keys and values are whole numbers. The initial value is 0. In blocks a 0 that is written is the initial value
+written out, as histories in that form do it; in the other form it is one more 0.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ Bytes = npt.NDArray[np.uint8]
 
 _READ, _WRITE, _END_TRANSACTION, _END_SESSION = 0, 1, 2, 3
 _LARGEST = 2**62
+_HEAD = 4096
 
 
 def read_history(path: Path) -> DatabaseHistory:
@@ -44,7 +46,8 @@ def read_history(path: Path) -> DatabaseHistory:
     if not operations.any():
         raise BadTrace("the file holds no operation", where=str(path))
     key, value = numbers[operations, 0], numbers[operations, 1]
-    if numbers[operations, 2].min() >= 0:
+    by_lines = bool(numbers[operations, 2].min() >= 0)
+    if by_lines:
         session, transaction = numbers[operations, 2], numbers[operations, 3]
     else:
         session = np.cumsum(kind == _END_SESSION)[operations]
@@ -62,6 +65,7 @@ def read_history(path: Path) -> DatabaseHistory:
         session=number.astype(np.int64),
         names=names,
         line=line[operations][order],
+        zero_is_initial=by_lines,
     )
 
 
@@ -69,10 +73,12 @@ def looks_like_history(path: Path) -> bool:
     """True when a file begins as one of the two forms does."""
     try:
         with path.open("rb") as file:
-            head = file.read(4096)
+            head = file.read(_HEAD)
     except OSError:
         return False
-    kind, _, _, fault = _lines(np.frombuffer(head[: head.rfind(b"\n") + 1], dtype=np.uint8))
+    # A line that is cut in two says nothing.
+    whole = head if len(head) < _HEAD else head[: head.rfind(b"\n") + 1]
+    kind, _, _, fault = _lines(np.frombuffer(whole, dtype=np.uint8))
     return not fault and bool((kind <= _WRITE).any())
 
 

@@ -3,8 +3,9 @@
 What it does:
     A read or apply of another actor's update is explained by a message, a collective or a checkpoint
     that leads from its issue to there, or by what its actor, or one before it, had seen or loaded
-    already. The fold of a climb comes with the commit: each member makes it itself. What is seen without any of these came by a channel that is not in the trace, or an event
-    is missing. It accuses nobody, and makes the verdict unknown. Not judged under EVENTUAL.
+    already. The fold of a climb comes with the commit: each member makes it itself. What is seen without
+    any of these came by a channel that is not in the trace, or an event is missing. It accuses nobody, and
+    makes this check unknown; the total does not go by it. Not judged under EVENTUAL.
 
 Why it matters:
     Order that the trace does not hold is order that the other checks cannot use: they call a stale read
@@ -76,11 +77,15 @@ def _loaded(history: History, issued: Ints, seen: Ints) -> Flags:
         return found
     dots, rows = history.dots, history.rows
     key = dots.update_key[rows.index_in_table[issued]]
+    author, counter = key_actor(key), key_counter(key)
+    upto = np.zeros(len(rows.actors), dtype=np.int64)
     for load, frontier in history.replicas.loads:
-        upto = np.array([frontier.get(key_actor(k), 0) for k in key.tolist()], dtype=np.int64)
-        counter = np.array([key_counter(k) for k in key.tolist()], dtype=np.int64)
-        after = history.hb.before_many(np.full(len(seen), load), seen) != 0
-        found |= after & (counter <= upto)
+        known = [entry for entry in frontier if entry >= 0]
+        upto[known] = [frontier[entry] for entry in known]
+        asked = np.flatnonzero(~found & (counter <= upto[author]))
+        upto[known] = 0
+        if len(asked):
+            found[asked] = history.hb.before_many(np.full(len(asked), load), seen[asked]) != 0
     return found
 
 
@@ -90,15 +95,21 @@ def _folds_of_climbs(history: History, issued: Ints, seen: Ints) -> Flags:
     Its issuer makes it before it reads or reduces in the new epoch (design contract 4.4, "Who writes").
     """
     found = np.zeros(len(seen), dtype=np.bool_)
+    if not len(seen):
+        return found
     rows, ops = history.rows, history.operations
     active = ops.row[~np.isin(ops.row, history.dots.updates.rows)]
-    for walk in history.walks.walks if len(seen) else ():
+    order = np.argsort(issued, kind="stable")
+    in_order = issued[order]
+    for walk in history.walks.walks:
         for step in walk.commits if walk.climbs else ():
+            end = rows.last_row(step.actor) + 1
             later = active[np.searchsorted(active, step.row) :][:1]
-            own = (rows.actor[issued] == step.actor) & (issued > step.row)
             if len(later):
-                own &= issued < later[0]
-            for i in np.flatnonzero(own & (rows.epoch[issued] == walk.new_epoch)).tolist():
+                end = min(end, int(later[0]))
+            low, high = np.searchsorted(in_order, [step.row + 1, end])
+            own = order[low:high]
+            for i in own[rows.epoch[issued[own]] == walk.new_epoch].tolist():
                 mine = walk.commit_of(int(rows.actor[seen[i]]))
                 found[i] |= mine is not None and mine.row < seen[i]
     return found
@@ -116,15 +127,20 @@ def _by_log(history: History, issued: Ints, seen: Ints) -> Flags:
     names = table.words("checkpoint_id")[0]
     givers = table.mask("action", "saved")
     key = dots.update_key[rows.index_in_table[issued]]
+    order = np.argsort(seen, kind="stable")
+    in_order = seen[order]
     for i in np.flatnonzero(table.mask("action", "received") & (names >= 0)).tolist():
         row = int(table.rows[i])
         actor = int(rows.actor[row])
         commits = [step.row for step in history.walks.commits_of(actor) if step.row > row]
         until = commits[0] if commits else rows.last_row(actor) + 1
+        low, high = np.searchsorted(in_order, [row + 1, until])
+        inside = order[low:high]
+        if not len(inside):
+            continue
         given_by = rows.actor[table.rows[givers & (names == names[i])]]
         had = dots.applied & np.isin(rows.actor[dots.updates.rows], given_by)
-        inside = (seen > row) & (seen < until)
-        found |= inside & np.isin(key, dots.update_key[had])
+        found[inside] |= np.isin(key[inside], dots.update_key[had])
     return found
 
 

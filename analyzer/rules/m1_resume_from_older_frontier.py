@@ -3,8 +3,9 @@
 What it does:
     When an actor loads a checkpoint, no durable one that lies ahead of it (of the group, or of the
     same rank) may have been saved before a membership row admitted the loader; before the load, where
-    no row admits it, or where another run had saved the newer one. An actor that receives a live
-    snapshot before it first acts is spared. And what is in force after the load must be what was
+    no row admits it, or where another run had saved the newer one. Saved rows of the loaded checkpoint
+    itself are no newer one: ranks of several cohorts save one checkpoint at several frontiers. An actor
+    that receives a live snapshot before it first acts is spared. And what is in force after the load must be what was
     saved for that rank: parameters, random state, data position; where a whole job resumes, its ranks
     together must go on with all shards of the data.
 
@@ -24,7 +25,7 @@ from typing import Any
 
 from analyzer.dots import flat_dots
 from analyzer.history import History
-from analyzer.resumes import Wrong, is_retold, wrong_resumes
+from analyzer.resumes import Wrong, is_retold, received_first, wrong_resumes
 from analyzer.rules._base import Finding, Outcome, Rule
 
 _TABLES = ("checkpoints", "membership", "messages")
@@ -54,12 +55,13 @@ def check(history: History) -> Outcome:
                 f"{history.who_did(at)} loaded a checkpoint whose content was not recorded"
             )
             continue
-        if _received(history, at):
+        if received_first(history, at):
             continue
         ahead = [
             (other, saved_row)
             for other, saved_row, clock in saved
-            if _may_be_meant(history, other, saved_row, at)
+            if not _is_same(saved_row, row)
+            and _may_be_meant(history, other, saved_row, at)
             and _is_older(mine, clock or {})
             and _was_known(history, other, saved_row, at)
         ]
@@ -120,6 +122,14 @@ def _is_older(one: Clock, other: Clock) -> bool:
     return covers and any(counter > one.get(author, 0) for author, counter in other.items())
 
 
+def _is_same(saved: dict[str, Any], loaded: dict[str, Any]) -> bool:
+    """True when the row saved what was loaded, as far as the load names it: its run may be missing."""
+    name, run = loaded["checkpoint_id"], loaded["source_run"]
+    return (
+        name is not None and saved["checkpoint_id"] == name and run in (None, saved["source_run"])
+    )
+
+
 def _may_be_meant(history: History, saved: int, row: dict[str, Any], load: int) -> bool:
     """A checkpoint of the loader's group, or of its own rank."""
     rows = history.rows
@@ -135,16 +145,6 @@ def _was_known(history: History, saved: int, row: dict[str, Any], load: int) -> 
     loader = int(history.rows.actor[load])
     admitting = [r["row"] for r in history.walks.membership if loader in r["joined"]]
     return any(history.happens_before(saved, row) for row in admitting or [load])
-
-
-def _received(history: History, load: int) -> bool:
-    """True when the loader received a live snapshot before its first operation."""
-    actor = int(history.rows.actor[load])
-    table = history.rows["checkpoints"]
-    received = table.rows[table.mask("action", "received")]
-    received = received[history.rows.actor[received] == actor]
-    acts = history.operations.row[history.operations.of(actor)]
-    return bool(len(received)) and (not len(acts) or int(received[0]) < int(acts[0]))
 
 
 def _finding(

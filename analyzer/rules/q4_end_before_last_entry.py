@@ -20,7 +20,6 @@ import numpy as np
 
 from analyzer.columns import NULL
 from analyzer.history import History
-from analyzer.hosts import Clocks
 from analyzer.rules._base import Outcome, Rule
 
 
@@ -30,7 +29,7 @@ def check(history: History) -> Outcome:
     outcome = Outcome(num_checked=int((instances.kind == 0).sum()))
     if not len(instances):
         return outcome
-    clocks = Clocks(history)
+    clocks = history.clocks
     index = instances.order
     complete = instances.table.ints("complete_ns")[index]
     actor = instances.actor[index]

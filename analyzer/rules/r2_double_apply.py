@@ -41,7 +41,7 @@ def check(history: History) -> Outcome:
     first[1:] = group[order][1:] != group[order][:-1]
     before = np.empty(len(order), dtype=np.int64)
     before[order] = row[order][first][np.cumsum(first) - 1]
-    inside = _inside(history, row, key, session)
+    inside = _inside(history, row, key)
     for i in np.flatnonzero((before < row) | inside).tolist():
         how = "although it was inside the state it had loaded" if inside[i] else "a second time"
         at = loads[session[i] - 1][0] if inside[i] else int(before[i])
@@ -59,16 +59,24 @@ def check(history: History) -> Outcome:
     return outcome
 
 
-def _inside(history: History, row: Ints, key: Ints, session: Ints) -> Flags:
-    """Where the update was inside the state that its actor had loaded last."""
-    rows = history.rows
+def _inside(history: History, row: Ints, key: Ints) -> Flags:
+    """Where the update was inside the state that its actor had loaded last; ``row`` ascends."""
+    rows, loads = history.rows, history.replicas.loads
     found = np.zeros(len(row), dtype=np.bool_)
-    for number, (load, frontier) in enumerate(history.replicas.loads, 1):
-        mine = np.flatnonzero((session == number) & (rows.actor[row] == rows.actor[load]))
-        upto = np.zeros(len(rows.actors), dtype=np.int64)
-        for author, counter in frontier.items():
-            upto[author] = counter
-        found[mine] = key_counter(key[mine]) <= upto[key_actor(key[mine])]
+    author, counter = key_actor(key), key_counter(key)
+    upto = np.zeros(len(rows.actors), dtype=np.int64)
+    for number, (load, frontier) in enumerate(loads, 1):
+        end = rows.last_row(int(rows.actor[load])) + 1
+        if number < len(loads):
+            end = min(end, loads[number][0])
+        low, high = np.searchsorted(row, [load, end])
+        if low == high:
+            continue
+        # An entry without a rank names nobody.
+        known = [entry for entry in frontier if entry >= 0]
+        upto[known] = [frontier[entry] for entry in known]
+        found[low:high] = counter[low:high] <= upto[author[low:high]]
+        upto[known] = 0
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from itertools import permutations
+from itertools import permutations, product
 
 Operation = tuple[str, int, int]
 Transaction = tuple[int, list[Operation]]
@@ -11,15 +11,19 @@ Transaction = tuple[int, list[Operation]]
 
 
 def random_history(seed: int) -> list[Transaction]:
-    """Up to six transactions of three sessions; values are unique for each key, and mostly known."""
+    """Up to six transactions of three sessions; values are mostly known.
+
+    In a third of them writes repeat each other, or the initial 0.
+    """
     rng = random.Random(seed)
     plan = []
     for _ in range(rng.randint(3, 6)):
         operations = [(rng.choice("rrw"), rng.randrange(2)) for _ in range(rng.randint(1, 3))]
         plan.append((rng.randrange(3), operations))
     numbers = iter(range(1, 99))
+    repeats = [0, 0, 1, 2] if rng.random() < 0.35 else []
     valued = [
-        (session, [(verb, key, next(numbers)) for verb, key in operations])
+        (session, [(verb, key, rng.choice([next(numbers), *repeats])) for verb, key in operations])
         for session, operations in plan
     ]
     wild = rng.random() < 0.3
@@ -40,15 +44,28 @@ def random_history(seed: int) -> list[Transaction]:
     return found
 
 
-def is_causal(history: list[Transaction]) -> bool:
-    """Whether some order of all transactions explains every read."""
-    writer = {(k, v): t for t, (_, ops) in enumerate(history) for verb, k, v in ops if verb == "w"}
+def is_doubtful(history: list[Transaction], in_blocks: bool) -> bool:
+    """Whether a read may have seen one of several writes, or (not in blocks) the initial value as well as one."""
+    written = [(k, v) for _, ops in history for verb, k, v in ops if verb == "w"]
+    return any(
+        written.count((k, v)) + (v == 0 and not in_blocks) > 1
+        and not any(verb == "w" and key == k for verb, key, _ in ops[:i])
+        for _, ops in history
+        for i, (seen, k, v) in enumerate(ops)
+        if seen == "r"
+    )
+
+
+def is_causal(history: list[Transaction], in_blocks: bool) -> bool:
+    """Whether some order of all transactions, and some choice of what each read saw, explains every read."""
+    written = {(k, v) for _, ops in history for verb, k, v in ops if verb == "w"}
     last = {}
     for t, (_, ops) in enumerate(history):
         for verb, k, v in ops:
             if verb == "w":
                 last[t, k] = v
-    outside: list[tuple[int, int, int | None]] = []
+    outside: list[tuple[int, int]] = []
+    choices: list[list[int | None]] = []
     for t, (_, ops) in enumerate(history):
         own: dict[int, int] = {}
         for verb, k, v in ops:
@@ -58,12 +75,20 @@ def is_causal(history: list[Transaction]) -> bool:
                 if own[k] != v:
                     return False
             else:
-                source = writer.get((k, v))
-                if source == t or (source is None and v != 0):
-                    return False
-                if source is not None and last[source, k] != v:
-                    return False
-                outside.append((t, k, source))
+                initial = v == 0 and not (in_blocks and (k, v) in written)
+                sources: list[int | None] = [None] if initial else []
+                sources += [
+                    w for (w, key), left in last.items() if (key, left) == (k, v) and w != t
+                ]
+                outside.append((t, k))
+                choices.append(sources)
+    return any(
+        _is_causal(history, [(*read, w) for read, w in zip(outside, chosen, strict=True)], last)
+        for chosen in product(*choices)
+    )
+
+
+def _is_causal(history, outside, last) -> bool:
     num = len(history)
     before = [[False] * num for _ in range(num)]
     for a in range(num):

@@ -119,7 +119,10 @@ def m1_story(seed: int) -> Story:
             )
         elif what < 0.6:
             dots_ = [(r, 0, rng.randint(1, 4)) for r in range(2) if rng.random() < 0.8]
-            name, scope = f"k{len(saved)}", rng.choice(["group", "self"])
+            scope = rng.choice(["group", "self"])
+            # A name is used again: by other ranks, at other frontiers.
+            again_as = rng.choice(saved)[0] if saved and rng.random() < 0.4 else None
+            name = again_as or f"k{len(saved)}"
             one.checkpoint("saved", name, dots_, scope, durable=rng.random() < 0.8)
             saved.append((name, dots_, scope))
         elif what < 0.75 and len(tellers) < 5:
@@ -160,6 +163,8 @@ def m1(facts: Facts) -> set[Key]:
         mine = {d[:2]: d[2] for d in dots(load["frontier"])}
         for j, save in table:
             if save["action"] != "saved" or not save["durable"]:
+                continue
+            if save["checkpoint_id"] == load["checkpoint_id"]:
                 continue
             if save["scope"] != "group" and facts.actor(j)[0] != me[0]:
                 continue

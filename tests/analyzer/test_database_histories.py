@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,13 @@ from analyzer.database.causal import judge_history
 from analyzer.database.text_forms import looks_like_history, read_history
 from cascade_runtime.vocabulary.errors import BadTrace
 from dashboard.commands import main
-from tests.analyzer.brute_history import as_blocks, as_lines, is_causal, random_history
+from tests.analyzer.brute_history import (
+    as_blocks,
+    as_lines,
+    is_causal,
+    is_doubtful,
+    random_history,
+)
 
 SEEDS = int(os.environ.get("CASCADE_SEEDS", "100"))
 
@@ -33,13 +40,22 @@ def judged(tmp_path, text):
 
 def test_as_by_its_definition_in_both_forms(tmp_path):
     sound = 0
+    doubtful: Counter[str] = Counter()
     for seed in range(SEEDS):
         told = random_history(seed)
-        want = is_causal(told)
-        sound += want
         for text in (as_blocks(told), as_lines(told)):
-            assert (judged(tmp_path, text).verdict == "ok") == want, (seed, text)
-    assert SEEDS // 5 < sound < SEEDS * 4 // 5
+            in_blocks = "(" not in text
+            want = is_causal(told, in_blocks)
+            verdict = judged(tmp_path, text).verdict
+            if not is_doubtful(told, in_blocks):
+                assert verdict == ("ok" if want else "violated"), (seed, text)
+                sound += want
+            else:
+                # Nothing that another choice of what was seen would explain; and never for certain.
+                assert verdict == "unknown" or (verdict == "violated" and not want), (seed, text)
+                doubtful[verdict] += 1
+    assert SEEDS // 3 < sound < SEEDS * 4 // 3
+    assert min(doubtful["unknown"], doubtful["violated"]) >= SEEDS // 20
 
 
 ANOMALIES = {
@@ -77,7 +93,54 @@ def test_what_causal_consistency_allows(tmp_path, name):
 def test_a_value_written_twice_is_unknown(tmp_path):
     answer = judged(tmp_path, "w 1 1\n=====\nw 1 1\n=====\nr 1 1\n")
     assert answer.verdict == "unknown"
-    assert "line 3" in answer.reason
+    assert "line 3" in answer.reason and "line 5" in answer.reason
+
+
+REPEATED = "w 1 1\n=====\nw 1 1\n=====\nr 1 1\n=====\n"
+
+
+@pytest.mark.parametrize("name", ANOMALIES)
+def test_what_is_wrong_whichever_write_was_seen_stays(tmp_path, name):
+    text = REPEATED.replace(" 1 1", " 9 1") + ANOMALIES[name]
+    assert {one.name for one in judged(tmp_path, text).anomalies} == {name}
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("r 1 1\nw 1 1\nw 1 1\n", "future read"),
+        ("w 1 1\nw 1 2\n=====\nw 1 1\nw 1 3\n=====\nr 1 1\n", "intermediate read"),
+    ],
+)
+def test_neither_write_could_be_seen(tmp_path, text, name):
+    assert [one.name for one in judged(tmp_path, text).anomalies] == [name]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("w(1,1,1,1)\nr(1,0,1,2)\nw(1,0,2,3)\n", "line 3"),  # stale, were it the initial one
+        ("w(1,0,1,1)\nw(1,2,1,1)\nr(1,0,2,2)\n", "line 1"),  # overwritten, were it that write
+        ("r(1,0,1,1)\nw(1,0,1,1)\n", "line 2"),
+        ("r(1,0,1,1)\nw(2,1,1,1)\nr(2,1,2,2)\nw(1,0,2,3)\n", "line 4"),  # a circle, were it that
+    ],
+)
+def test_a_written_0_may_be_the_initial_one(tmp_path, text, line):
+    answer = judged(tmp_path, text)
+    assert (answer.verdict, answer.anomalies) == ("unknown", [])
+    assert line in answer.reason and "initial value" in answer.reason
+
+
+def test_in_blocks_a_written_0_is_the_initial_value_written_out(tmp_path):
+    assert judged(tmp_path, "w 1 0\n=====\nr 1 0\n").verdict == "ok"
+    answer = judged(tmp_path, "r 1 0\nw 2 1\n=====\nr 2 1\n-----\nw 1 0\n")
+    assert [one.name for one in answer.anomalies] == ["cyclic causes"]
+    assert judged(tmp_path, "w 1 0\n=====\nw 1 0\n=====\nr 1 0\n").verdict == "unknown"
+
+
+def test_a_repeated_value_that_no_read_depends_on(tmp_path):
+    text = "w 1 1\nr 1 1\n=====\nw 1 1\n=====\nw 2 0\nr 2 0\n"
+    assert judged(tmp_path, text).verdict == "ok"
 
 
 @pytest.mark.parametrize(
@@ -106,6 +169,7 @@ def test_cascade_analyze_takes_a_history(tmp_path, capsys):
     assert main(["analyze", str(file), "--json"]) == 1
     data = json.loads(capsys.readouterr().out)
     assert (data["verdict"], data["num_sessions"], data["num_operations"]) == ("violated", 2, 5)
+    assert (data["schema_version"], data["kind"]) == (1, "history")
     file.write_text(ALMOST["long fork"])
     assert main(["analyze", str(file)]) == 0
     assert capsys.readouterr().out.startswith("OK: ")
@@ -116,8 +180,25 @@ def test_cascade_analyze_takes_a_history(tmp_path, capsys):
     assert main(["analyze", str(file)]) == 2
 
 
+@pytest.mark.parametrize("text", ["r 1 0", "r(1,0,1,1)", "w 1 1\nr 1 1", "-----\nr 1 0"])
+def test_a_history_without_a_final_newline_is_one(tmp_path, text):
+    file = tmp_path / "history.txt"
+    file.write_text(text)
+    assert looks_like_history(file)
+    assert main(["analyze", str(file)]) == 0
+
+
+def test_a_long_history_is_told_by_its_whole_lines(tmp_path):
+    file = tmp_path / "history.txt"
+    for pad in range(8):  # the head ends inside, before and after a line
+        file.write_text("w 1 1" + " " * pad + "\n" + "r 1 1\n" * 2000)
+        assert looks_like_history(file)
+
+
 @pytest.mark.skipif(not REAL, reason="the folder of real cases is not here")
-@pytest.mark.parametrize("file", REAL, ids=[f"{f.parent.name}-{f.stem}" for f in REAL])
+@pytest.mark.parametrize(
+    "file", REAL, ids=["-".join(f.with_suffix("").relative_to(CASES).parts[-3:]) for f in REAL]
+)
 def test_real_histories(file):
     good = "causal" in file.parts or file.stem == "galera"
     assert judge_history(read_history(file)).verdict == ("ok" if good else "violated")
@@ -134,3 +215,30 @@ def test_a_million_operations_of_512_sessions(tmp_path):
     answer = judge_history(read_history(file))
     assert answer.verdict == "ok"
     assert time.monotonic() - began < 5.0
+
+
+def many_sessions(num, every):
+    """Sessions of one transaction each; every so many read what the one before wrote."""
+    return "\n=====\n".join(
+        f"w {i} 1" + (f"\nr {i - 1} 1" if i and i % every == 0 else "") for i in range(num)
+    )
+
+
+def test_sessions_of_one_transaction_give_their_clocks_back(tmp_path, monkeypatch):
+    judged(tmp_path, ANOMALIES["stale read"])  # compiled
+    monkeypatch.setattr("analyzer.database.causal.MAX_CLOCK_BYTES", 32 << 20)
+    began = time.process_time()
+    assert judged(tmp_path, many_sessions(100_000, every=10)).verdict == "ok"
+    assert time.process_time() - began < 10.0
+
+
+def test_a_history_too_large_for_its_memory_is_refused(tmp_path, monkeypatch):
+    # All see the first one's write, and are seen by the last, so none of their clocks is free.
+    monkeypatch.setattr("analyzer.database.causal.MAX_CLOCK_BYTES", 1 << 20)
+    num = 1000
+    told = ["w 0 1", *(f"r 0 1\nw {i} 1" for i in range(1, num))]
+    told.append("\n".join(f"r {i} 1" for i in range(num)))
+    with pytest.raises(BadTrace, match="1,001 sessions"):
+        judged(tmp_path, "\n=====\n".join(told))
+    monkeypatch.setattr("analyzer.database.causal.MAX_CLOCK_BYTES", 16 << 20)
+    assert judged(tmp_path, "\n=====\n".join(told)).verdict == "ok"

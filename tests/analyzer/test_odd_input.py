@@ -7,6 +7,7 @@ import random
 import pytest
 
 from analyzer import analyze
+from analyzer.history import History
 from cascade_runtime.vocabulary.schema import EVENT_TABLES
 from tests.analyzer.random_story import sound_story
 from tests.story import MemorySource, Story
@@ -76,3 +77,19 @@ def test_a_clock_that_claims_what_a_gap_may_hold_is_unknown():
     report = analyze(s.source()).report
     assert (report.verdict, check(report, "A1").verdict) == ("unknown", "unknown")
     assert "rank 0" in check(report, "A1").reason
+
+
+@pytest.mark.parametrize("epoch", [1, None])
+def test_what_a_closed_author_issued_and_its_mate_discarded_is_void(epoch):
+    """Also where the discard's epoch was not recorded: then it counts as after the departure."""
+    s = Story(ranks=3)
+    a, b, c = s.ranks
+    lost = a.issue("params/0")
+    for one in (b, c):
+        one.epoch = 1
+        one.view([b, c], departed=[a])
+    b.epoch = epoch
+    b.discard(lost)
+    b.epoch = 1
+    history = History(s.source())
+    assert [history.dots.name(key) for key in history.dots.void.tolist()] == ["0:1"]

@@ -176,6 +176,19 @@ def _() -> Told:
     return s, []
 
 
+@story("R2", "almost")
+def what_it_loaded_names_no_rank() -> Told:
+    s = Story(ranks=2)
+    a, b = s.ranks
+    a.declare(update_kind="delta")
+    a.checkpoint("saved", "k", [])
+    a.checkpoint("loaded", "k", [(None, None, 100)])
+    dot = b.issue()
+    b.tell(a)
+    a.apply(dot)
+    return s, []
+
+
 @story("R2", "unknown")
 def _() -> Told:
     s = Story(ranks=2)

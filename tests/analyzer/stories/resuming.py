@@ -131,15 +131,40 @@ def _() -> Told:
 
 
 @story("M1", "almost")
+def ranks_of_two_cohorts_saved_it_at_two_frontiers() -> Told:
+    s = Story(ranks=2, regime="CAUSAL")
+    a, b = s.ranks
+    one, two = a.issue(), a.issue()
+    a.checkpoint("saved", "k", [two])
+    b.checkpoint("saved", "k", [one])
+    a.tell(b)
+    b.checkpoint("loaded", "k", [one])
+    return s, []
+
+
+@story("M1", "almost")
+def a_rank_that_is_no_more_had_saved_it_further_on() -> Told:
+    s = Story(ranks=1)
+    a = s.ranks[0]
+    for rank, counter in ((0, 80), (1, 100)):
+        a.checkpoint("saved", "k", [(0, 0, counter)], source_run="before", source_rank=rank)
+    a.checkpoint("loaded", "k", [(0, 0, 80)])
+    return s, []
+
+
+@story("M1", "almost")
 def it_received_a_snapshot_before_it_acted() -> Told:
     s = Story(ranks=3)
     a = s.ranks[0]
     one, two = a.issue(), a.issue()
+    # Not its random state nor its position either: what it received counts.
+    own = {"source_run": "before", "source_rank": 2, "rng_digest": "r2", "data_position": 640}
     _saved(s, "old", [one])
     _saved(s, "new", [two])
     a.checkpoint("saved", "live", [two], durable=False)
     again = _comes_back(s)
-    again.checkpoint("loaded", "old", [one])
+    again.checkpoint("saved", "old", [one], params_digest="p", world_size=1, **own)
+    again.checkpoint("loaded", "old", [one], params_digest="q", rng_digest="r", data_position=0)
     again.checkpoint("received", "live", [two])
     again.read(dot=two)
     return s, []
@@ -178,6 +203,17 @@ def with_a_random_state_of_its_own() -> Told:
 @story("M1", "trips")
 def without_the_data_position() -> Told:
     return _resumed(data_position={0: None, 1: 0})
+
+
+@story("M1", "trips")
+def without_the_data_position_where_another_rank_has_no_record() -> Told:
+    s = Story(ranks=2)
+    a, b = s.ranks
+    dots, held = [(0, 0, 100)], {"world_size": 2, "data_position": 640}
+    a.checkpoint("saved", "k", dots, source_run="before", source_rank=0, **held)
+    load = a.checkpoint("loaded", "k", dots, world_size=2)
+    b.checkpoint("loaded", "k", dots)
+    return s, [load]
 
 
 @story("M1", "trips")
