@@ -10,6 +10,7 @@ import json
 import os
 import time
 from pathlib import Path
+from typing import cast
 
 import torch
 import torch.distributed as dist
@@ -18,6 +19,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import cascade_runtime as cascade
 from cascade_runtime.job import attached
+from cascade_runtime.rank.reducer import StepReducer
 from dashboard.demo import train
 
 
@@ -27,6 +29,8 @@ class Notes:
     def __init__(self, rank: int, model: nn.Module, folder: Path) -> None:
         self._rank, self._model, self._folder = rank, model, folder
         self._before: list[torch.Tensor] = []
+        self._counts = False
+        """The step under way goes into this cohort's sum."""
         self.base: list[torch.Tensor] = []
         self.folded: list[torch.Tensor] = []
         """Parameters when the optimizer steps for the first time with all again."""
@@ -40,9 +44,12 @@ class Notes:
         session = attached()
         assert session is not None
         self._before = [p.detach().clone() for p in self._model.parameters()]
-        if session.member.is_apart:
+        # A view may part cohorts between a step's decision and this: such a step is in the base to come.
+        sums = cast("StepReducer", session.stepper)._apart.sums
+        self._counts = session.member.is_apart and sums is not None
+        if self._counts:
             self.base = self.base or self._before
-        elif self.base and not self.folded:
+        elif not session.member.is_apart and self.base and not self.folded:
             self.folded = self._before
 
     def after(self, *ignored: object) -> None:
@@ -52,7 +59,7 @@ class Notes:
             return  # a newcomer replays what the members have done
         member = session.member
         self.steps.append((time.monotonic(), member.decided, len(member.view.cohorts)))
-        if member.is_apart and member.actor == member.author:
+        if self._counts and member.actor == member.author:
             now = [p.detach() for p in self._model.parameters()]
             delta = [a - b for a, b in zip(now, self._before, strict=True)]
             self.deltas.append(delta)

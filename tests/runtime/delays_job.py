@@ -45,6 +45,8 @@ class Notes:
         self._model, self._rank = model, rank
         self._before = torch.empty(0)
         self._of: Any = None
+        self._counts = False
+        """The step under way goes into the sums of the newest parting."""
         self.partings: list[dict[str, Any]] = []
         """Each: where it began, the authors, the base, deltas of this author, and what all became."""
 
@@ -55,6 +57,8 @@ class Notes:
         assert session is not None
         member, self._before = session.member, flat(self._model)
         sums = cast("StepReducer", session.stepper)._apart.sums
+        # A view may part cohorts between a step's decision and this: such a step is in the base to come.
+        self._counts = sums is not None
         if sums is not None and sums is not self._of:
             self._of = sums
             self.partings.append(
@@ -76,7 +80,7 @@ class Notes:
         session = attached()
         assert session is not None
         member = session.member
-        if member.is_apart and self.partings and member.last_dots[-1].rank == self._rank:
+        if self._counts and member.is_apart and member.last_dots[-1].rank == self._rank:
             self.partings[-1]["deltas"].append(flat(self._model) - self._before)
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
+from cascade_runtime.vocabulary.identity import Actor, Clock, Dot
+from tests.runtime import delays_job
 from tests.runtime.delays import Delayed, draw
 from tests.runtime.delays_played import other_bytes, play, unlike, unpaid
 from tests.runtime.jobs import JobRunner
@@ -79,6 +83,69 @@ def test_a_delta_that_was_lost_or_folded_twice_is_found() -> None:
             True for _ in found
         ]
     assert other_bytes({0: [parting(mine, [0.0, 0.0])]}) == [], "the other author was lost"
+
+
+class Job:
+    """One rank's loop, of cohorts of one and without a runtime: what ``Notes`` looks at, set by hand."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.model = nn.Linear(1, 1, bias=False)
+        nn.init.ones_(self.model.weight)
+        self.member = SimpleNamespace(
+            is_apart=False,
+            last_dots=[Dot(0, 0, 1)],
+            view=SimpleNamespace(cohorts=[[Actor(0)], [Actor(1)]]),
+            weight=0.5,
+        )
+        self.apart = SimpleNamespace(sums=None)
+        session = SimpleNamespace(member=self.member, stepper=SimpleNamespace(_apart=self.apart))
+        monkeypatch.setattr(delays_job, "attached", lambda: session)
+        self.notes = delays_job.Notes(self.model, 0)
+
+    def part(self, at: int) -> None:
+        """A view with two cohorts is committed; the base is kept when the next forward begins."""
+        self.member.is_apart, self.apart.sums = True, None
+        self.member._parted_at = Clock([Dot(0, 0, at)])
+
+    def begin(self) -> None:
+        """A forward: the base is kept, where cohorts are apart."""
+        if self.member.is_apart and self.apart.sums is None:
+            base = delays_job.flat(self.model).clone()
+            self.apart.sums = SimpleNamespace(_regions=[SimpleNamespace(base=base)])
+
+    def end(self, by: float) -> None:
+        """The optimizer's step, and after it what the weight of the cohort makes of it."""
+        if not self.member.is_apart:
+            self.apart.sums = None
+        self.notes.before()
+        with torch.no_grad():
+            self.model.weight.add_(by)
+            self.notes.after()
+            if self.apart.sums is not None:
+                self.model.weight.sub_(by / 2)
+
+
+def test_a_step_that_was_decided_before_a_parting_is_no_delta(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A view may be committed between a step's decision and the optimizer: the base to come has it."""
+    job = Job(monkeypatch)
+    for at in (10, 20):  # the second parting's is not the first one's either
+        job.begin()
+        job.part(at)
+        job.end(8.0)
+        for by in (1.0, 2.0):
+            job.begin()
+            job.end(by)
+        job.member.is_apart = False
+        job.begin()
+        job.end(4.0)
+    first, second = job.notes.partings
+    assert [p["at"] for p in (first, second)] == [[[0, 0, 10]], [[0, 0, 20]]]
+    assert [p["base"].tolist() for p in (first, second)] == [[9.0], [22.5]]
+    assert [[d.item() for d in p["deltas"]] for p in (first, second)] == [[1.0, 2.0], [1.0, 2.0]]
+    other = {**first, "deltas": []}, {**second, "deltas": []}
+    assert other_bytes({0: job.notes.partings, 1: list(other)}) == []
 
 
 def test_members_that_ended_after_the_same_step_must_be_equal() -> None:
