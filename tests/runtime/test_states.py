@@ -128,9 +128,15 @@ import sys
 from cascade_runtime.torch_import import when_torch_is_imported
 called = []
 when_torch_is_imported(lambda: called.append("torch" in sys.modules))
+import importlib.util
 import json
+for _ in range(2):  # others look whether it is there, without importing it
+    spec = importlib.util.find_spec("torch")
+    assert spec is not None and spec.origin.endswith("__init__.py")
+assert importlib.util.find_spec("torch_that_is_not_there") is None
 assert called == []
 import torch
+assert "torch_import" not in type(torch.__loader__).__module__
 assert called == [True] and torch.zeros(1).item() == 0, called
 import torch
 assert called == [True]
