@@ -22,12 +22,12 @@ from cascade_runtime.agent.protocol import (
     Welcome,
 )
 from cascade_runtime.progress import BETWEEN, LEAVING, ProgressWord
-from cascade_runtime.rank.link import AgentLink, wait_readable
+from cascade_runtime.rank.link import AgentLink, AgentLost, wait_readable
 from cascade_runtime.rank.zombie import end_newcomer, leave_behind
 from cascade_runtime.recorder import Recorder
 from cascade_runtime.state.replica import Replica, Stand, Update
+from cascade_runtime.state.room import check_room
 from cascade_runtime.state.rows import StateRows
-from cascade_runtime.state.values import MOST_BYTES, MOST_KEYS
 from cascade_runtime.state.walking import PlainMember
 from cascade_runtime.state.why_not import why_not
 from cascade_runtime.vocabulary.errors import BadUsage
@@ -35,6 +35,9 @@ from cascade_runtime.vocabulary.identity import Clock, Dot
 
 ATTACH_PATIENCE_S = 600.0
 """How long the first State waits for the other ranks to open theirs; importing may take minutes."""
+
+CATCH_UP_PATIENCE_S = 60.0
+"""How long a process that comes later waits to be told what was put before it."""
 
 LEAVE_PATIENCE_S = 60.0
 OBSERVED_LEAVE_PATIENCE_S = 5.0
@@ -69,6 +72,7 @@ class StateSession:
 
         Raises:
             BadUsage: the other ranks do not come.
+            AgentLost: this process comes later, and is not told what was put before.
         """
         self._join()
         threading.Thread(target=self._serve, name="cascade-state", daemon=True).start()
@@ -83,20 +87,8 @@ class StateSession:
         """
         with self._lock:
             self._check()
-            replica = self._replica
-            stands = replica.entry(state, key)
-            grown = len(value) - (len(stands.value) if stands is not None else 0)
-            if stands is None and replica.num_keys >= MOST_KEYS:
-                raise BadUsage(
-                    f"there are {MOST_KEYS:,} keys already", where=f"{state}/{key}", hint=_REUSE
-                )
-            if replica.num_bytes + grown > MOST_BYTES:
-                raise BadUsage(
-                    f"the values of all keys would take more than {MOST_BYTES:,} bytes",
-                    where=f"{state}/{key}",
-                    hint=_REUSE,
-                )
-            update = replica.put(self.actor, state, key, value)
+            check_room(self._replica, state, key, value)
+            update = self._replica.put(self.actor, state, key, value)
             self._rows.issued(update, kind)
             self._link.send(StateUpdate(update))
             self._take_in()
@@ -179,6 +171,31 @@ class StateSession:
         link.on_return = self._on_return
         self._progress.write(0, 0, BETWEEN)
         link.send(StateAsk([]))
+        if self.actor.incarnation or not self._member.is_member:
+            self._catch_up(self._member)
+
+    def _catch_up(self, member: PlainMember) -> None:
+        """A process that comes later: what was put before is here before it looks or puts itself.
+
+        Its put of a key would get version 1 else, and stand nowhere. The agent answers the first ask
+        with what is lacking and asks in its turn, on one connection, so its ask comes after all of it.
+        """
+        end = time.monotonic() + CATCH_UP_PATIENCE_S
+        while time.monotonic() < end:
+            message = self._link.receive(timeout_s=_LOOK_S)
+            with self._lock:
+                self._look_at_fence()
+                member.look()
+                if message is not None:
+                    self._on_message(message, member)
+            if isinstance(message, StateAsk):
+                return
+        raise AgentLost(
+            f"its host agent has not told within {CATCH_UP_PATIENCE_S:.0f} s what the others have put, "
+            "so nothing can be put on top of it",
+            where=f"rank {self.actor}",
+            hint="the launcher's output says what became of the agent",
+        )
 
     def _serve(self) -> None:
         """The thread: take in what arrives, until this process has left."""
@@ -280,6 +297,3 @@ class StateSession:
     def _end_unwanted(self, told: NotWanted) -> NoReturn:
         exit_note = self._config.exit_path(self.actor)
         end_newcomer(f"rank {self.actor} {told.why}", told.code, exit_note, self._recorder.close)
-
-
-_REUSE = "put under keys that are used again; a State is for plans and the like, not for data"

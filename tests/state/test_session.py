@@ -1,0 +1,118 @@
+"""One process's end of shared state, with its agent played by the test."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cascade_runtime.agent.protocol import StateAsk, StateStand, StateUpdate, View, Welcome
+from cascade_runtime.rank.link import AgentLost
+from cascade_runtime.state import session as module
+from cascade_runtime.state.replica import Replica
+from cascade_runtime.state.session import StateSession
+from cascade_runtime.vocabulary.identity import Actor
+from tests.agent.facts import view
+
+ME, OTHER, AGENT = Actor(0), Actor(1), Actor(2)
+
+
+class Link:
+    """Keeps what was sent; the agent answers an ask as ``answers`` says."""
+
+    def __init__(self, first: View) -> None:
+        self.inbox: deque[Any] = deque([Welcome(first, AGENT, "enforce")])
+        self.sent: list[Any] = []
+        self.answers: list[Any] = []
+        self.epoch, self.fd, self.agent = -1, -1, AGENT
+        self.on_return: Callable[[], None] | None = None
+
+    def send(self, message: Any) -> None:
+        self.sent.append(message)
+        if message == StateAsk([]):
+            self.inbox.extend(self.answers)
+            self.answers = []
+
+    def receive(self, timeout_s: float) -> Any:
+        del timeout_s
+        return self.inbox.popleft() if self.inbox else None
+
+    def pump(self) -> None:
+        pass
+
+
+class Recorder:
+    """Keeps rows as (table, fields)."""
+
+    def __init__(self, actor: Actor) -> None:
+        self.actor = actor
+        self.rows: list[tuple[str, dict[str, Any]]] = []
+
+    def row(self, table: type, **fields: Any) -> None:
+        self.rows.append((table.__name__, fields))
+
+    def set_view(self, epoch: int, regime: Any) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class Player:
+    """A session, not begun."""
+
+    def __init__(self, actor: Actor = ME, first: View | None = None) -> None:
+        self.link = Link(view(0, 1) if first is None else first)
+        self.word: Any = SimpleNamespace(fenced=False, write=lambda *word: None)
+        config: Any = SimpleNamespace(
+            mode="enforce", num_ranks=2, exit_path=lambda a: None, stop_path=lambda: None
+        )
+        recorder: Any = Recorder(actor)
+        link: Any = self.link
+        self.session = StateSession(config, recorder, link, self.word)
+
+
+def put_before() -> list[Any]:
+    """What the others had put, as updates."""
+    other = Replica(causal=True)
+    return [StateUpdate(other.put(OTHER, "plan", "route", b"%d" % n)) for n in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("actor", "first"),
+    [(Actor(0, 1), view(1, epoch=1)), (Actor(0, 1), view(0, 1)), (Actor(3), view(0, 1))],
+)
+def test_who_comes_later_knows_what_was_put_before_its_first_put(actor: Actor, first: View) -> None:
+    player = Player(actor, first)
+    player.link.answers = [*put_before(), StateAsk([])]
+    player.session._join()
+    assert player.session.put("plan", "route", "plan", b"new").version == 4
+
+
+def test_all_that_the_others_hold_will_do_as_well() -> None:
+    other = Replica(causal=True)
+    for _ in range(3):
+        other.put(OTHER, "plan", "route", b"v")
+    player = Player(Actor(0, 1))
+    player.link.answers = [StateStand(other.stand("stand")), StateAsk(other.clock())]
+    player.session._join()
+    assert player.session.put("plan", "route", "plan", b"new").version == 4
+
+
+def test_who_is_there_from_the_beginning_waits_for_nobody() -> None:
+    player = Player()
+    player.session._join()
+    assert player.session.put("plan", "route", "plan", b"first").version == 1
+
+
+def test_an_agent_that_does_not_say_is_not_waited_for_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "CATCH_UP_PATIENCE_S", 0.05)
+    player = Player(Actor(0, 1))
+    player.link.answers = put_before()
+    with pytest.raises(AgentLost, match="what the others have put"):
+        player.session._join()
