@@ -19,12 +19,12 @@ from cascade_runtime.agent.protocol import (
     StateAsk,
     StateStand,
     StateUpdate,
-    Welcome,
 )
 from cascade_runtime.progress import BETWEEN, LEAVING, ProgressWord
-from cascade_runtime.rank.link import AgentLink, AgentLost, wait_readable
+from cascade_runtime.rank.link import AgentLink, wait_readable
 from cascade_runtime.rank.zombie import end_newcomer, leave_behind
 from cascade_runtime.recorder import Recorder
+from cascade_runtime.state.coming import catch_up, first_message
 from cascade_runtime.state.replica import Replica, Stand, Update
 from cascade_runtime.state.room import check_room
 from cascade_runtime.state.rows import StateRows
@@ -32,12 +32,6 @@ from cascade_runtime.state.walking import PlainMember
 from cascade_runtime.state.why_not import why_not
 from cascade_runtime.vocabulary.errors import BadUsage
 from cascade_runtime.vocabulary.identity import Clock, Dot
-
-ATTACH_PATIENCE_S = 600.0
-"""How long the first State waits for the other ranks to open theirs; importing may take minutes."""
-
-CATCH_UP_PATIENCE_S = 60.0
-"""How long a process that comes later waits to be told what was put before it."""
 
 LEAVE_PATIENCE_S = 60.0
 OBSERVED_LEAVE_PATIENCE_S = 5.0
@@ -156,46 +150,18 @@ class StateSession:
 
     def _join(self) -> None:
         link = self._link
-        message = link.receive(timeout_s=ATTACH_PATIENCE_S)
+        message = first_message(link)
         if isinstance(message, NotWanted):
             self._end_unwanted(message)
-        if not isinstance(message, Welcome):
-            raise BadUsage(
-                f"the job's other ranks did not come within {ATTACH_PATIENCE_S:.0f} s",
-                where="State",
-                hint="every rank of the job must open a State",
-            )
-        self._member = PlainMember(
+        self._member = member = PlainMember(
             self.actor, message.view, self._recorder, link, self._leave_behind
         )
         link.on_return = self._on_return
         self._progress.write(0, 0, BETWEEN)
         link.send(StateAsk([]))
-        if self.actor.incarnation or not self._member.is_member:
-            self._catch_up(self._member)
-
-    def _catch_up(self, member: PlainMember) -> None:
-        """A process that comes later: what was put before is here before it looks or puts itself.
-
-        Its put of a key would get version 1 else, and stand nowhere. The agent answers the first ask
-        with what is lacking and asks in its turn, on one connection, so its ask comes after all of it.
-        """
-        end = time.monotonic() + CATCH_UP_PATIENCE_S
-        while time.monotonic() < end:
-            message = self._link.receive(timeout_s=_LOOK_S)
+        if self.actor.incarnation or not member.is_member:
             with self._lock:
-                self._look_at_fence()
-                member.look()
-                if message is not None:
-                    self._on_message(message, member)
-            if isinstance(message, StateAsk):
-                return
-        raise AgentLost(
-            f"its host agent has not told within {CATCH_UP_PATIENCE_S:.0f} s what the others have put, "
-            "so nothing can be put on top of it",
-            where=f"rank {self.actor}",
-            hint="the launcher's output says what became of the agent",
-        )
+                catch_up(link, self.actor, self._take_in)
 
     def _serve(self) -> None:
         """The thread: take in what arrives, until this process has left."""
@@ -210,13 +176,17 @@ class StateSession:
             else:
                 wait_readable([fd], _LOOK_S)
 
-    def _take_in(self) -> None:
+    def _take_in(self) -> bool:
+        """Whatever has arrived; True when the agent has asked for something among it."""
         link, member = self._link, self._member
         assert member is not None
         self._look_at_fence()
         link.pump()
+        is_asked = False
         while link.inbox:
-            self._on_message(link.inbox.popleft(), member)
+            message = link.inbox.popleft()
+            is_asked = is_asked or isinstance(message, StateAsk)
+            self._on_message(message, member)
         member.look()
         now = time.monotonic()
         if self._replica.waiting() and now - self._asked > ASK_AGAIN_S:
@@ -225,6 +195,7 @@ class StateSession:
         if member.has_left and not self._over:
             self._over = True
             self._changed.notify_all()
+        return is_asked
 
     def _on_message(self, message: Message, member: PlainMember) -> None:
         match message:

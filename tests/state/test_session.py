@@ -11,7 +11,7 @@ import pytest
 
 from cascade_runtime.agent.protocol import StateAsk, StateStand, StateUpdate, View, Welcome
 from cascade_runtime.rank.link import AgentLost
-from cascade_runtime.state import session as module
+from cascade_runtime.state import coming as module
 from cascade_runtime.state.replica import Replica
 from cascade_runtime.state.session import StateSession
 from cascade_runtime.vocabulary.identity import Actor
