@@ -59,3 +59,12 @@ def catch_up(link: AgentLink, actor: Actor, take_in: Callable[[], bool]) -> None
                 hint="the launcher's output says what became of the agent",
             )
         wait_readable([link.fd], _LOOK_S)
+
+
+def a_fork() -> BadUsage:
+    """What to raise in a process that was forked from one with a State."""
+    return BadUsage(
+        "a State belongs to the process that opened it, and this is a fork of it",
+        where="State",
+        hint="use it in the rank's own process",
+    )

@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 from cascade_runtime.agent.config import JobConfig
@@ -24,7 +26,7 @@ from cascade_runtime.progress import BETWEEN, LEAVING, ProgressWord
 from cascade_runtime.rank.link import AgentLink, wait_readable
 from cascade_runtime.rank.zombie import end_newcomer, leave_behind
 from cascade_runtime.recorder import Recorder
-from cascade_runtime.state.coming import catch_up, first_message
+from cascade_runtime.state.coming import a_fork, catch_up, first_message
 from cascade_runtime.state.replica import Replica, Stand, Update
 from cascade_runtime.state.room import check_room
 from cascade_runtime.state.rows import StateRows
@@ -79,8 +81,7 @@ class StateSession:
         Raises:
             BadUsage: the job's keys would become too many or too large.
         """
-        with self._lock:
-            self._check()
+        with self._turn():
             check_room(self._replica, state, key, value)
             update = self._replica.put(self.actor, state, key, value)
             self._rows.issued(update, kind)
@@ -91,24 +92,21 @@ class StateSession:
 
     def read(self, state: str, key: str, kind: str) -> Update | None:
         """The update that stands, with a row of having looked at it."""
-        with self._lock:
-            self._check()
+        with self._turn():
             seen = self._replica.entry(state, key)
             self._rows.read(state, key, kind, "observe", seen)
             return seen
 
     def wait(self, state: str, key: str, at_least: int, timeout_s: float) -> bool:
         """Until the key has this version; False when it has not come in time."""
-        with self._lock:
-            self._check()
+        with self._turn():
             return self._changed.wait_for(
                 lambda: self._over or self._version(state, key) >= at_least, timeout_s
             )
 
     def act(self, seen: Update, kind: str) -> bool:
         """Whether to act on what was read: a row of it, unless it is replaced and that is prevented."""
-        with self._lock:
-            self._check()
+        with self._turn():
             stands = self._replica.entry(seen.state, seen.key)
             if self.enforced and stands is not None and stands.dot != seen.dot:
                 return False
@@ -117,12 +115,12 @@ class StateSession:
 
     def entries(self, state: str) -> dict[str, Update]:
         """All keys of one State, without rows."""
-        with self._lock:
-            self._check()
+        with self._turn():
             return self._replica.entries(state)
 
     def why_not(self, state: str, key: str) -> str:
         """What a wait waits for, as far as it is known here."""
+        self._check_process()
         with self._lock:
             members = self._member.view.members if self._member is not None else []
             away = sorted({*range(self._config.num_ranks)} - {m.rank for m in members})
@@ -246,16 +244,20 @@ class StateSession:
         stands = self._replica.entry(state, key)
         return stands.version if stands is not None else 0
 
-    def _check(self) -> None:
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """While the script does something with its States."""
+        self._check_process()
+        with self._lock:
+            if self._over:
+                raise BadUsage("this process has left the job", where="State")
+            self._look_at_fence()
+            yield
+
+    def _check_process(self) -> None:
+        """Before the lock is taken: whose thread held it when this process was forked is not in it."""
         if os.getpid() != self._pid:
-            raise BadUsage(
-                "a State belongs to the process that opened it, and this is a fork of it",
-                where="State",
-                hint="use it in the rank's own process",
-            )
-        if self._over:
-            raise BadUsage("this process has left the job", where="State")
-        self._look_at_fence()
+            raise a_fork()
 
     def _look_at_fence(self) -> None:
         if self._progress.fenced:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -11,12 +12,16 @@ import pytest
 
 from cascade_runtime.agent.protocol import StateAsk, StateStand, StateUpdate, View, Welcome
 from cascade_runtime.rank.link import AgentLost
+from cascade_runtime.state import api
 from cascade_runtime.state import coming as module
+from cascade_runtime.state.api import State
 from cascade_runtime.state.replica import Replica
 from cascade_runtime.state.session import StateSession
+from cascade_runtime.vocabulary.errors import BadUsage
 from cascade_runtime.vocabulary.identity import Actor
 from tests.agent.facts import view
 
+WAIT_S = 20.0
 ME, OTHER, AGENT = Actor(0), Actor(1), Actor(2)
 
 
@@ -81,6 +86,23 @@ def put_before() -> list[Any]:
     return [StateUpdate(other.put(OTHER, "plan", "route", b"%d" % n)) for n in range(3)]
 
 
+def in_thread(call: Callable[[], object]) -> list[BaseException]:
+    """What it raised; fails where it does not return."""
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            call()
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(WAIT_S)
+    assert not thread.is_alive(), "it hangs"
+    return raised
+
+
 @pytest.mark.parametrize(
     ("actor", "first"),
     [(Actor(0, 1), view(1, epoch=1)), (Actor(0, 1), view(0, 1)), (Actor(3), view(0, 1))],
@@ -116,3 +138,40 @@ def test_an_agent_that_does_not_say_is_not_waited_for_for_ever(
     player.link.answers = put_before()
     with pytest.raises(AgentLost, match="what the others have put"):
         player.session._join()
+
+
+USES: dict[str, Callable[[StateSession], object]] = {
+    "put": lambda s: s.put("plan", "route", "plan", b"v"),
+    "read": lambda s: s.read("plan", "route", "plan"),
+    "wait": lambda s: s.wait("plan", "route", 1, 0.1),
+    "act": lambda s: s.act(put_before()[0].update, "plan"),
+    "entries": lambda s: s.entries("plan"),
+    "why_not": lambda s: s.why_not("plan", "route"),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_fork_is_refused_though_nobody_there_lets_go_of_the_lock(use: str) -> None:
+    player = Player()
+    player.session._join()
+    player.session._pid = -1  # as a fork sees it
+    with player.session._lock:  # the thread held it when the process was forked
+        (error,) = in_thread(lambda: USES[use](player.session))
+    assert isinstance(error, BadUsage) and "this is a fork of it" in str(error)
+    assert in_thread(player.session.finish) == []
+
+
+def test_a_fork_that_opens_a_state_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api._Process, "pid", -1)
+    with api._Process.opening:
+        (error,) = in_thread(lambda: State("plan"))
+    assert isinstance(error, BadUsage) and "this is a fork of it" in str(error)
+
+
+def test_who_could_not_open_one_may_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CASCADE_RUN_DIR", raising=False)
+    monkeypatch.setattr(api._Process, "pid", None)
+    for _ in range(2):
+        with pytest.raises(BadUsage, match="cascade run -n N"):
+            State("plan")
+        assert api._Process.pid is None
