@@ -162,7 +162,19 @@ class StateSession:
                 catch_up(link, self.actor, self._take_in)
 
     def _serve(self) -> None:
-        """The thread: take in what arrives, until this process has left."""
+        """The thread. Should it fail, nobody would answer a walk here any more: all would wait for ever.
+
+        So the process ends, which the agent sees, and the others go on without it.
+        """
+        try:
+            self._serve_until_left()
+        except Exception as error:
+            self._leave_behind(
+                f"cannot serve its States any more ({type(error).__name__}: {error})"
+            )
+
+    def _serve_until_left(self) -> None:
+        """Take in what arrives."""
         while True:
             with self._lock:
                 if self._over:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from cascade_runtime.agent.protocol import StateAsk, StateStand, StateUpdate, View, Welcome
+from cascade_runtime.rank import zombie
 from cascade_runtime.rank.link import AgentLost
 from cascade_runtime.state import api
 from cascade_runtime.state import coming as module
@@ -175,3 +177,25 @@ def test_who_could_not_open_one_may_try_again(monkeypatch: pytest.MonkeyPatch) -
         with pytest.raises(BadUsage, match="cascade run -n N"):
             State("plan")
         assert api._Process.pid is None
+
+
+def test_a_thread_that_fails_ends_the_process_with_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In silence the job's next walk would wait for it for ever."""
+    player = Player()
+    player.session._join()
+    note = tmp_path / "exit-0-0"
+    player.session._config.exit_path = lambda actor: note  # type: ignore[method-assign]
+    ended: list[int] = []
+    monkeypatch.setattr(zombie.os, "_exit", ended.append)
+
+    def broken() -> None:
+        raise KeyError("of a kind that nobody thought of")
+
+    player.link.pump = broken  # type: ignore[method-assign]
+    assert in_thread(player.session._serve) == []
+    assert (ended, note.read_text()) == ([zombie.EXIT_LEFT_BEHIND], str(zombie.EXIT_LEFT_BEHIND))
+    told = capsys.readouterr().err
+    assert "rank 0 cannot serve its States any more (KeyError: " in told
+    assert "the job went on without it" in told
