@@ -135,7 +135,7 @@ class State:
 
     def version(self, key: str) -> int:
         """The newest version that is known here; 0 before the first. Not recorded as a read."""
-        return self.versions().get(key, 0)
+        return self._session.version(self.name, key)
 
     def versions(self) -> dict[str, int]:
         """Of every key the newest version that is known here. Not recorded as a read."""

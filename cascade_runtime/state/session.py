@@ -113,6 +113,11 @@ class StateSession:
             self._rows.read(seen.state, seen.key, kind, "act", seen)
             return True
 
+    def version(self, state: str, key: str) -> int:
+        """Of one key, without a row; 0 before the first put."""
+        with self._turn():
+            return self._version(state, key)
+
     def entries(self, state: str) -> dict[str, Update]:
         """All keys of one State, without rows."""
         with self._turn():
@@ -199,7 +204,7 @@ class StateSession:
             self._on_message(message, member)
         member.look()
         now = time.monotonic()
-        if self._replica.waiting() and now - self._asked > ASK_AGAIN_S:
+        if self._replica.has_waiting and now - self._asked > ASK_AGAIN_S:
             self._asked = now
             link.send(StateAsk(self._replica.clock()))
         if member.has_left and not self._over:
