@@ -28,7 +28,7 @@ class _Watch(MetaPathFinder):
     ) -> ModuleSpec | None:
         if fullname != "torch":
             return None
-        for finder in [finder for finder in sys.meta_path if finder is not self]:
+        for finder in [f for f in sys.meta_path if f is not self and hasattr(f, "find_spec")]:
             if (spec := finder.find_spec(fullname, path, target)) is not None:
                 if spec.loader is not None:
                     spec.loader = _Then(spec.loader, self._loaded)
