@@ -86,11 +86,9 @@ def attach(
             where="attach",
             hint="start it with: cascade run -n N script.py",
         )
-    session = Session.open(ddp, optimizer, mode, Path(trace_dir) if trace_dir else None)
-    _state.session = session
-    if session.joined_at is None:  # a newcomer's state is a member's, whatever it had loaded before
-        for load in _state.loads:
-            session.checkpoints.loaded(load)
+    _state.session = Session.open(
+        ddp, optimizer, mode, Path(trace_dir) if trace_dir else None, _state.loads
+    )
     atexit.register(finish)
     return ddp
 
@@ -206,7 +204,8 @@ def checkpoint_loaded(
     """Record that a checkpoint was loaded, once everything is restored; before the first step, usually.
 
     The report compares what is in force now (parameters, random generators, data) with what was saved,
-    and tells of a newer checkpoint beside this one (rule M1).
+    and tells of a newer checkpoint beside this one (rule M1): of another run's only where all ranks
+    call this alike before ``attach``, and so before the first training forward.
 
     Args:
         checkpoint_id: its name; the folder's where it is left out.

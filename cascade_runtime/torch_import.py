@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
@@ -19,7 +18,7 @@ def when_torch_is_imported(call: Callable[[], None]) -> None:
 
 
 class _Watch(MetaPathFinder):
-    """Leaves the finding to the others, once."""
+    """Leaves the finding to the others, until the module is really loaded: a look at it is no import."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         self._call = call
@@ -27,14 +26,20 @@ class _Watch(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        del path, target
         if fullname != "torch":
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
-        if spec is not None and spec.loader is not None:
-            spec.loader = _Then(spec.loader, self._call)
-        return spec
+        for finder in [f for f in sys.meta_path if f is not self and hasattr(f, "find_spec")]:
+            if (spec := finder.find_spec(fullname, path, target)) is not None:
+                if spec.loader is not None:
+                    spec.loader = _Then(spec.loader, self._loaded)
+                return spec
+        return None
+
+    def _loaded(self) -> None:
+        """Specs may have been handed out before; the first that is executed is the one that counts."""
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+            self._call()
 
 
 class _Then(Loader):

@@ -103,6 +103,10 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True):
         """Where a rank that cannot be attached says why, for its agent to tell once."""
         return Path(self.run_dir) / f"refusal-{actor.rank}-{actor.incarnation}"
 
+    def loads_path(self, actor: Actor) -> Path:
+        """Where a rank says which checkpoints it had loaded before it was attached."""
+        return Path(self.run_dir) / f"loads-{actor.rank}-{actor.incarnation}"
+
     def join_path(self, actor: Actor) -> Path:
         """Where a newcomer listens for the member that serves it."""
         return Path(self.run_dir) / f"join-{actor.rank}-{actor.incarnation}.sock"

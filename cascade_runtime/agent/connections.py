@@ -177,6 +177,7 @@ class Connections:
         self._host.post.peer_actors.pop(index, None)
         self._host.hosts.down(index, asyncio.get_running_loop().time())
         if not self._host.finished.is_set():
+            self._inbox.states.ask_others()
             self._host.tick()
 
 

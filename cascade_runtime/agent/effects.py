@@ -98,6 +98,9 @@ class Effects:
             )
             self._host.post.tell(actor, told)
         self._newcomers.installed(view)
+        if view.departed:
+            for call in self._host.on_departed:
+                call()
         if not view.members:
             self._leave_history()
         if not view.members and view.member_reason == "finished":

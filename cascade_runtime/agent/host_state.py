@@ -91,6 +91,8 @@ class HostState:
         """Nothing is left to do for this agent."""
         self.perform: Callable[[], None] = _unset
         """Do what the walker asks for (effects.py)."""
+        self.on_departed: list[Callable[[], None]] = []
+        """Called when a view is installed that somebody is not in any more."""
         self.tick: Callable[[], None] = _unset
         """Look at what wants doing now (host.py)."""
 

@@ -8,15 +8,22 @@ import time
 from cascade_runtime.agent.host_state import HostState
 from cascade_runtime.agent.hosts import SUSPECT_S
 from cascade_runtime.agent.newcomers import Newcomers
-from cascade_runtime.agent.patience import Patience, no_majority, not_answered, not_halted
+from cascade_runtime.agent.patience import (
+    Patience,
+    no_majority,
+    not_acknowledged,
+    not_answered,
+    not_halted,
+)
 from cascade_runtime.agent.protocol import (
     HostLost,
     SettleOrder,
     Trigger,
     pack_frame,
 )
-from cascade_runtime.progress import read_progress
+from cascade_runtime.progress import Progress, read_progress
 from cascade_runtime.vocabulary.fault import FaultEvent
+from cascade_runtime.vocabulary.identity import Actor
 from cascade_runtime.vocabulary.regime import Regime
 
 RETRY_S = 0.25
@@ -137,14 +144,13 @@ class Leading:
             elif not waiting.agents and 2 * len(waiting.heard) <= waiting.num_members:
                 away = sorted(self._suspected)
                 said.append((no_majority(waiting, away), FaultEvent.NO_MAJORITY))
+        heard = set(walker.halted) | (waiting.heard if waiting is not None else set())
         for actor in walker.not_halted:
-            progress = read_progress(self._host.config.progress_path(actor))
-            since = (time.monotonic_ns() - progress.mono_ns) / 1e9 if progress else 0.0
-            here = self._host.ranks.get(actor.rank)
-            pid = here.pid if here is not None and here.actor == actor else None
-            heard = set(walker.halted) | (waiting.heard if waiting is not None else set())
             held = [str(a) for a in sorted(heard & set(walker.view.members))]
-            text = not_halted(walker.epoch, str(actor), progress, since, held, pid)
+            text = not_halted(walker.epoch, str(actor), *self._where(actor), held)
+            said.append((text, fault))
+        for actor in walker.not_acknowledged:
+            text = not_acknowledged(walker.epoch, str(actor), *self._where(actor))
             said.append((text, fault))
         for text, about in said:
             self._host.say(text)
@@ -153,3 +159,10 @@ class Leading:
             self._host.rows.decision(
                 Trigger(about, None, evidence, text), regime, regime, False, text
             )
+
+    def _where(self, actor: Actor) -> tuple[Progress | None, float, int | None]:
+        """A rank of this host: its word, for how long (s) it has said so, and its process."""
+        progress = read_progress(self._host.config.progress_path(actor))
+        since_s = (time.monotonic_ns() - progress.mono_ns) / 1e9 if progress else 0.0
+        here = self._host.ranks.get(actor.rank)
+        return progress, since_s, here.pid if here is not None and here.actor == actor else None

@@ -65,6 +65,11 @@ class PeerLink:
         return True
 
     @property
+    def num_unsent(self) -> int:
+        """Bytes that the other end has not taken yet."""
+        return self._writer.transport.get_write_buffer_size() if self._writer is not None else 0
+
+    @property
     def up(self) -> bool:
         """The other agent is reachable."""
         return self._writer is not None

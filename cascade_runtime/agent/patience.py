@@ -54,7 +54,7 @@ def not_answered(waiting: Waiting, agents: list[int]) -> str:
 
 
 def not_halted(
-    epoch: int, rank: str, at: Progress | None, for_s: float, held: list[str], pid: int | None
+    epoch: int, rank: str, at: Progress | None, for_s: float, pid: int | None, held: list[str]
 ) -> str:
     """The sentence for a walk that waits for a rank of this host, which lives.
 
@@ -63,8 +63,8 @@ def not_halted(
         rank: the rank in words.
         at: what its progress word says; None when it never got so far.
         for_s: since when it says so.
-        held: members that have halted, in words.
         pid: the rank's process.
+        held: members that have halted, in words.
     """
     step, phase = (at.decided + 1, at.phase) if at else (1, "starting")
     whom = f"rank{'s' if len(held) > 1 else ''} {_listed(held)}" if held else "the job"
@@ -72,6 +72,22 @@ def not_halted(
     return (
         f"rank {rank} {not_there(phase, step, for_s)}; {whom} wait{'' if len(held) > 1 else 's'} "
         f"for it ({it}), and the walk to epoch {epoch + 1} until its next bucket or step"
+    )
+
+
+def not_acknowledged(
+    epoch: int, rank: str, at: Progress | None, for_s: float, pid: int | None
+) -> str:
+    """The sentence for a walk whose proposal a rank of this host has not acknowledged; as not_halted.
+
+    It answered while its script was in code of its own, where it agrees to nothing else than to be
+    set apart (rank/aside.py).
+    """
+    step, phase = (at.decided + 1, at.phase) if at else (1, "starting")
+    it = "it lives" if pid is None else f"it lives, pid {pid}"
+    return (
+        f"rank {rank} {not_there(phase, step, for_s)} and has not agreed to epoch {epoch + 1} ({it}); "
+        "the walk waits until its next bucket or step"
     )
 
 

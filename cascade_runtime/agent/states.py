@@ -16,7 +16,11 @@ from cascade_runtime.state.rows import StateRows
 from cascade_runtime.vocabulary.identity import Actor, Clock, Dot
 
 MOST_UNREAD = 64 << 20
-"""Bytes that a rank may leave unread before its connection is ended; it dials again and asks."""
+"""Bytes that somebody may leave unread.
+
+Beyond them a rank's connection is ended: it dials again and asks. Another agent's is not, as all else
+goes over it too: it is sent no more, and what it lacks once it has read that.
+"""
 
 ASK_AGAIN_S = 0.2
 
@@ -34,6 +38,9 @@ class States:
         """Local ranks that take part."""
         self._asked: dict[Actor | int, float] = {}
         self._num_stands = 0
+        self._behind: dict[int, list[Dot]] = {}
+        """Agents that read too slowly: what they had been sent when they were sent no more."""
+        host.on_departed.append(self.ask_others)
 
     def on_rank(self, actor: Actor, body: StateMessage) -> None:
         """A rank of this host."""
@@ -46,12 +53,10 @@ class States:
                 self._answer(actor, clock)
                 self._tell(actor, StateAsk(self._replica.clock()))
             case StateUpdate():
-                for peer in self._host.post.peers.values():
-                    peer.send(pack_frame(body))
+                self._pass_on(body)
                 self._receive(actor, body)
             case StateStand():
-                for index in self._host.post.peers:
-                    self._tell(index, body)
+                self._pass_on(body)
                 self._take(body.stand)
 
     def on_agent(self, index: int, body: StateMessage) -> None:
@@ -69,12 +74,23 @@ class States:
         if self._open:
             self._tell(index, StateAsk(self._replica.clock()))
 
+    def ask_others(self) -> None:
+        """Somebody is gone, who may have sent an update to some of them and not to this one."""
+        for index in self._host.post.peers:
+            self.greet(index)
+
+    def _pass_on(self, body: StateUpdate | StateStand) -> None:
+        """To the other agents, before it is taken in here."""
+        for index in self._host.post.peers:
+            if index not in self._behind and self._takes_more(index, self._replica.clock()):
+                self._tell(index, body)
+
     def _receive(self, sender: Actor | int, body: StateUpdate) -> None:
         for update in self._replica.receive(body.update):
             for actor in self._open:
                 if actor != update.author:
                     self._tell(actor, StateUpdate(update))
-        if self._replica.waiting():
+        if self._replica.has_waiting:
             self._ask(sender)
 
     def _ask(self, other: Actor | int) -> None:
@@ -84,6 +100,8 @@ class States:
             self._tell(other, StateAsk(self._replica.clock()))
 
     def _answer(self, other: Actor | int, clock: list[Dot]) -> None:
+        if not isinstance(other, Actor) and not self._takes_more(other, clock):
+            return
         lacking = self._replica.since(clock)
         if lacking is None:
             self._num_stands += 1
@@ -111,3 +129,27 @@ class States:
             writer.close()
             return
         self._host.post.tell(other, message)
+
+    def _takes_more(self, index: int, has: list[Dot]) -> bool:
+        """Whether another agent is to be sent something; else later what is beyond ``has``."""
+        peer = self._host.post.peers.get(index)
+        if peer is None or peer.num_unsent <= MOST_UNREAD:
+            return True
+        if index not in self._behind:
+            self._look_again(index)
+        self._behind[index] = has
+        return False
+
+    def _look_again(self, index: int) -> None:
+        asyncio.get_running_loop().call_later(ASK_AGAIN_S, self._catch_up, index)
+
+    def _catch_up(self, index: int) -> None:
+        """An agent that was sent no more: has it read what it had been sent?"""
+        if self._host.finished.is_set():
+            return
+        if self._host.post.peers[index].num_unsent > MOST_UNREAD // 2:
+            self._look_again(index)
+            return
+        self._answer(index, self._behind.pop(index))
+        for update, _ in self._replica.waiting():  # what is not applied here is in no answer
+            self._tell(index, StateUpdate(update))

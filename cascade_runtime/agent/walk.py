@@ -76,6 +76,14 @@ class Walker(Proposer):
             return []
         return [m for m in self.local_members() if m not in self.halted and m not in self.dead]
 
+    @property
+    def not_acknowledged(self) -> list[Actor]:
+        """Local members that were asked about the accepted proposal and have not acknowledged it."""
+        if self.accepted is None or not self._asked:
+            return []
+        members = self._local_of(self.accepted[1])
+        return [m for m in members if m not in self._acks and m not in self.dead]
+
     # ---- starting --------------------------------------------------------------------------------
 
     def restore(

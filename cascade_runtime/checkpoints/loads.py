@@ -11,7 +11,7 @@ import msgspec
 import torch
 import xxhash
 
-from cascade_runtime.checkpoints.records import Record, newer_beside, read_records
+from cascade_runtime.checkpoints.records import Record, newer_beside, of_one_save, read_records
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,11 @@ def read_load(
     """
     records = read_records(folder) if folder is not None else {}
     mine = msgspec.convert(stored, Record) if stored else records.get(rank)
-    others = [record for other, record in sorted(records.items()) if other != rank]
+    others = [
+        record
+        for other, record in sorted(records.items())
+        if other != rank and (mine is None or of_one_save(record, mine))
+    ]
     newer = newer_beside(folder, mine) if folder is not None and mine is not None else None
     return Load(checkpoint_id, mine, others, newer, rng_digest(), data_position, data_shard)
 

@@ -77,9 +77,36 @@ def read_record(path: Path) -> Record | None:
 
 
 def read_records(folder: Path) -> dict[int, Record]:
-    """All records of a checkpoint, by rank."""
-    found = (read_record(path) for path in sorted(folder.glob("cascade-*.json")))
-    return {r.rank: r for r in found if r is not None and r.rank is not None}
+    """The records of the checkpoint that lies there, by rank.
+
+    Where it was saved over an older one by fewer ranks, records of that one are left; they are not
+    among these as soon as the newer save is whole.
+    """
+    found: dict[int, Record] = {}
+    for path in sorted(folder.glob("cascade-*.json")):
+        record = read_record(path)
+        if record is None or record.rank is None:
+            continue
+        if path.name == record_path(folder, record.rank).name:
+            found[record.rank] = record
+    wholes = [whole for record in found.values() if (whole := _whole_save(record, found))]
+    return max(wholes, key=lambda whole: max(r.version for r in whole.values()), default=found)
+
+
+def of_one_save(one: Record, other: Record) -> bool:
+    """They were written by the same save (members that are apart differ in frontier and version)."""
+    names = (one.run_id, one.checkpoint_id, one.world_size)
+    return names == (other.run_id, other.checkpoint_id, other.world_size)
+
+
+def _whole_save(record: Record, found: dict[int, Record]) -> dict[int, Record] | None:
+    """All records of the save that ``record`` is of; None where some are lacking."""
+    same = {rank: r for rank, r in found.items() if of_one_save(r, record)}
+    if record.world_size is not None and len(same) > record.world_size:
+        # One name again in one run, with other ranks: whoever is not there any more is behind.
+        newest = max(r.version for r in same.values())
+        same = {rank: r for rank, r in same.items() if r.version == newest}
+    return same if len(same) == record.world_size else None
 
 
 def newer_beside(folder: Path, mine: Record) -> Record | None:
@@ -93,7 +120,8 @@ def newer_beside(folder: Path, mine: Record) -> Record | None:
         if record is None or (record.lineage, record.identity) != (mine.lineage, mine.identity):
             continue
         ahead = Clock(best.frontier) <= Clock(record.frontier) and record.frontier != best.frontier
-        if ahead and len(read_records(other)) == record.world_size:
+        beside = [r for r in read_records(other).values() if of_one_save(r, record)]
+        if ahead and len(beside) == record.world_size:
             best = record
     return best if best is not mine else None
 

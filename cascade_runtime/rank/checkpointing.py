@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 import xxhash
 
 from cascade_runtime.checkpoints.loads import Load, rng_digest
 from cascade_runtime.checkpoints.records import Record, write_record
+from cascade_runtime.rank.going_on import start_of
 from cascade_runtime.rank.guard import guarded
 from cascade_runtime.rank.member import Member
 from cascade_runtime.rank.objects import ModelObjects
@@ -26,6 +27,8 @@ class Checkpointing:
         self._objects = objects
         self._recorder = recorder
         self._lineage = recorder.run_id
+        self._start: Load | None = None
+        """What this run counts on from."""
 
     @guarded(default={})
     def saved(
@@ -56,22 +59,31 @@ class Checkpointing:
         )
         if folder is not None:
             write_record(folder, record)
-        self._saved_row(record, durable)
+        self._saved_row(record, record.frontier, durable)
         told: dict[str, Any] = msgspec.to_builtins(record)
         return told
 
     @guarded()
+    def go_on_from(self, loads: list[Load]) -> None:
+        """Count on from the last of these that is another run's; all ranks do so, before the first view."""
+        starts = [(load, start_of(load)) for load in loads]
+        for load, start in reversed(starts):
+            if self._is_foreign(start):
+                self._start = load if self._count_on(start) else None
+                return
+
+    @guarded()
     def loaded(self, load: Load) -> None:
-        """A ``loaded`` row, after those of what was saved in another run and is needed to judge it."""
+        """A ``loaded`` row, after those of what was saved in another run and is needed to judge it.
+
+        Frontiers of another run are left out where this one does not count on from there: the same
+        dots are other updates here.
+        """
         mine = load.mine or Record()
-        foreign = mine.run_id not in ("", self._recorder.run_id)
-        frontier: list[Dot] | None = mine.frontier
-        if foreign:
+        frontier = mine.frontier if load.mine is not None else None
+        if self._is_foreign(mine):
             self._retell(load, mine)
-            self._lineage = mine.lineage or self._lineage
-            frontier = mine.frontier if self._go_on_from(mine) else None
-        elif load.mine is None:
-            frontier = None
+            frontier = mine.frontier if load is self._start else None
         self._recorder.row(
             Checkpoints,
             action="loaded",
@@ -94,16 +106,18 @@ class Checkpointing:
         gone = load.others if self._member.actor == min(members) else []
         for record in (load.newer, mine, *(r for r in gone if r.rank not in here)):
             if record is not None:
-                self._saved_row(record, durable=True, retold=True)
+                frontier = record.frontier if load is self._start else None
+                self._saved_row(record, frontier, durable=True, retold=True)
 
-    def _go_on_from(self, record: Record) -> bool:
-        """Count on from a checkpoint of another run, before the first step; False where it cannot be."""
-        member = self._member
-        if member.decided or member.frontier.dots() or record.identity != self._objects.identity():
+    def _is_foreign(self, record: Record | None) -> TypeGuard[Record]:
+        return record is not None and record.run_id not in ("", self._recorder.run_id)
+
+    def _count_on(self, record: Record) -> bool:
+        member, dots = self._member, record.last_dots
+        if record.identity != self._objects.identity() or len(dots) != len(self._objects.names):
             return False
-        dots = record.last_dots
-        if len(dots) != len(self._objects.names):
-            return False
+        # Only of such a run are later checkpoints further ahead by the same counters.
+        self._lineage = record.lineage or self._lineage
         member.stand(member.decided, record.version, Clock(record.frontier), list(dots))
         return True
 
@@ -113,14 +127,16 @@ class Checkpointing:
             digest.update(self._objects.digest(index).encode())
         return digest.hexdigest()
 
-    def _saved_row(self, record: Record, durable: bool, *, retold: bool = False) -> None:
+    def _saved_row(
+        self, record: Record, frontier: list[Dot] | None, durable: bool, *, retold: bool = False
+    ) -> None:
         self._recorder.row(
             Checkpoints,
             action="saved",
             checkpoint_id=record.checkpoint_id,
             durable=durable,
             scope="group",
-            frontier=record.frontier,
+            frontier=frontier,
             world_size=record.world_size,
             params_digest=record.params_digest,
             optim_digest=record.optim_digest,

@@ -16,11 +16,13 @@ from cascade_runtime.agent.config import JobConfig, read_config
 from cascade_runtime.agent.control_log import ControlLog, control_comm_id
 from cascade_runtime.agent.hosts import lifeline_hosts
 from cascade_runtime.agent.protocol import NotWanted, View, Welcome
+from cascade_runtime.checkpoints.loads import Load
 from cascade_runtime.progress import ProgressWord
 from cascade_runtime.rank.channel import BOUND
 from cascade_runtime.rank.checkpointing import Checkpointing
 from cascade_runtime.rank.constructed import scalers, schedulers_of
 from cascade_runtime.rank.feed import Feeds
+from cascade_runtime.rank.going_on import all_loaded_alike, note_loads
 from cascade_runtime.rank.groups import GlooFactory
 from cascade_runtime.rank.joining import Newcomer
 from cascade_runtime.rank.lifeline import Lifelines
@@ -78,8 +80,13 @@ class Session:
         optimizer: Optimizer,
         mode: str | None,
         trace_dir: Path | None,
+        loads: list[Load],
     ) -> Session:
         """Check, connect, wait for the first view, take the model over, hook in.
+
+        Args:
+            ddp, optimizer, mode, trace_dir: as for ``attach``.
+            loads: what the script said it had loaded so far.
 
         Raises:
             BadUsage, NotSupported: as ``attach``.
@@ -116,6 +123,8 @@ class Session:
         agent = int(os.environ["CASCADE_AGENT"])
         may_part = mode == "enforce" and load_policy(config.policy).cohorts.split
         _first_rows(recorder, config, agent, objects, BOUND if may_part else None)
+        if not config.comes_later(actor):
+            note_loads(config, actor, objects.identity(), loads)
         link = AgentLink(config.socket_path(agent), actor, ControlLog(recorder))
         progress = ProgressWord(config.progress_path(actor))
 
@@ -177,7 +186,11 @@ class Session:
             session.joined_at = member.decided
             stepper.enter_joined(joined)
         else:
+            if all_loaded_alike(config):  # before a walk is answered, which tells where we stand
+                session.checkpoints.go_on_from(loads)
             stepper.enter_first_view()
+            for load in loads:  # not a newcomer's: its state is a member's, whatever it had loaded
+                session.checkpoints.loaded(load)
         model.register_comm_hook(None, stepper.hook)
         session.before_forward = watch_loop(model, optimizer, stepper, session._tell_of_start)
         if isinstance(stepper, StepReducer) and may_part:

@@ -219,13 +219,15 @@ class Walking:
 
     def _tell_stand(self) -> None:
         member, step = self._member, self._step
-        member.tell_progress(HALTED)
         launched_all = bool(step.parts) and all(p.work is not None for p in step.parts)
         broken = any(p.failed for p in step.parts)
         self._link.send(Halted(member.facts(launched_all, broken), self._ask))
 
     def _answer(self) -> None:
         member, step = self._member, self._step
+        # Not where it is answered aside: there the script is still on its way, which others may come
+        # to wait for, and a rank whose word says that it has halted is never named as slow.
+        member.tell_progress(HALTED)
         self._tell_stand()
         # After the answer, so that the agents' round trip hides it. Not between a step's decision and
         # the optimizer's step: the frontier covers the step there and the parameters do not yet.

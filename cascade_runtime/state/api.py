@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from cascade_runtime import job
+from cascade_runtime.state.coming import a_fork
 from cascade_runtime.state.opening import open_session
 from cascade_runtime.state.replica import Update
 from cascade_runtime.state.session import StateSession
@@ -55,7 +57,8 @@ class State:
         kind: what the keys are, for the report: ``plan`` is what processes act on (rule T1).
 
     Raises:
-        BadUsage: not under ``cascade run``, a bad name or kind, or the other ranks do not come.
+        BadUsage: not under ``cascade run``, a bad name or kind, the other ranks do not come, or this
+            is a fork of a process that has opened one.
         NotSupported: this process trains a model that is attached.
     """
 
@@ -132,7 +135,7 @@ class State:
 
     def version(self, key: str) -> int:
         """The newest version that is known here; 0 before the first. Not recorded as a read."""
-        return self.versions().get(key, 0)
+        return self._session.version(self.name, key)
 
     def versions(self) -> dict[str, int]:
         """Of every key the newest version that is known here. Not recorded as a read."""
@@ -146,11 +149,29 @@ class _Process:
     """What the States of this process share."""
 
     opening = threading.Lock()
+    pid: int | None = None
+    """The process that opened, or opens, its first State."""
     session: StateSession | None = None
 
 
 def _opened() -> StateSession:
-    """This process's session, opened by its first State."""
+    """This process's session, opened by its first State.
+
+    Raises:
+        BadUsage: this is a fork of a process that has one; nobody here would let go of its lock.
+    """
+    if _Process.pid is None:
+        _Process.pid = os.getpid()
+    elif _Process.pid != os.getpid():
+        raise a_fork()
+    try:
+        return _open()
+    finally:
+        if _Process.session is None:
+            _Process.pid = None
+
+
+def _open() -> StateSession:
     with _Process.opening:
         if _Process.session is None:
             if job.attached() is not None:

@@ -116,6 +116,11 @@ class Replica:
         """Of each author the last update up to which all are applied."""
         return [Dot(a.rank, a.incarnation, n) for a, n in sorted(self._upto.items())]
 
+    @property
+    def has_waiting(self) -> bool:
+        """Something is held back."""
+        return bool(self._waiting)
+
     def waiting(self) -> list[tuple[Update, list[Dot]]]:
         """What is held back, each with the updates that it waits for."""
         return [(u, self._missing(u)) for _, u in sorted(self._waiting.items())]

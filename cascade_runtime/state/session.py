@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 from cascade_runtime.agent.config import JobConfig
@@ -19,22 +21,19 @@ from cascade_runtime.agent.protocol import (
     StateAsk,
     StateStand,
     StateUpdate,
-    Welcome,
 )
 from cascade_runtime.progress import BETWEEN, LEAVING, ProgressWord
 from cascade_runtime.rank.link import AgentLink, wait_readable
 from cascade_runtime.rank.zombie import end_newcomer, leave_behind
 from cascade_runtime.recorder import Recorder
+from cascade_runtime.state.coming import a_fork, catch_up, first_message
 from cascade_runtime.state.replica import Replica, Stand, Update
+from cascade_runtime.state.room import check_room
 from cascade_runtime.state.rows import StateRows
-from cascade_runtime.state.values import MOST_BYTES, MOST_KEYS
 from cascade_runtime.state.walking import PlainMember
 from cascade_runtime.state.why_not import why_not
 from cascade_runtime.vocabulary.errors import BadUsage
 from cascade_runtime.vocabulary.identity import Clock, Dot
-
-ATTACH_PATIENCE_S = 600.0
-"""How long the first State waits for the other ranks to open theirs; importing may take minutes."""
 
 LEAVE_PATIENCE_S = 60.0
 OBSERVED_LEAVE_PATIENCE_S = 5.0
@@ -69,6 +68,7 @@ class StateSession:
 
         Raises:
             BadUsage: the other ranks do not come.
+            AgentLost: this process comes later, and is not told what was put before.
         """
         self._join()
         threading.Thread(target=self._serve, name="cascade-state", daemon=True).start()
@@ -81,22 +81,9 @@ class StateSession:
         Raises:
             BadUsage: the job's keys would become too many or too large.
         """
-        with self._lock:
-            self._check()
-            replica = self._replica
-            stands = replica.entry(state, key)
-            grown = len(value) - (len(stands.value) if stands is not None else 0)
-            if stands is None and replica.num_keys >= MOST_KEYS:
-                raise BadUsage(
-                    f"there are {MOST_KEYS:,} keys already", where=f"{state}/{key}", hint=_REUSE
-                )
-            if replica.num_bytes + grown > MOST_BYTES:
-                raise BadUsage(
-                    f"the values of all keys would take more than {MOST_BYTES:,} bytes",
-                    where=f"{state}/{key}",
-                    hint=_REUSE,
-                )
-            update = replica.put(self.actor, state, key, value)
+        with self._turn():
+            check_room(self._replica, state, key, value)
+            update = self._replica.put(self.actor, state, key, value)
             self._rows.issued(update, kind)
             self._link.send(StateUpdate(update))
             self._take_in()
@@ -105,38 +92,40 @@ class StateSession:
 
     def read(self, state: str, key: str, kind: str) -> Update | None:
         """The update that stands, with a row of having looked at it."""
-        with self._lock:
-            self._check()
+        with self._turn():
             seen = self._replica.entry(state, key)
             self._rows.read(state, key, kind, "observe", seen)
             return seen
 
     def wait(self, state: str, key: str, at_least: int, timeout_s: float) -> bool:
         """Until the key has this version; False when it has not come in time."""
-        with self._lock:
-            self._check()
+        with self._turn():
             return self._changed.wait_for(
                 lambda: self._over or self._version(state, key) >= at_least, timeout_s
             )
 
     def act(self, seen: Update, kind: str) -> bool:
         """Whether to act on what was read: a row of it, unless it is replaced and that is prevented."""
-        with self._lock:
-            self._check()
+        with self._turn():
             stands = self._replica.entry(seen.state, seen.key)
             if self.enforced and stands is not None and stands.dot != seen.dot:
                 return False
             self._rows.read(seen.state, seen.key, kind, "act", seen)
             return True
 
+    def version(self, state: str, key: str) -> int:
+        """Of one key, without a row; 0 before the first put."""
+        with self._turn():
+            return self._version(state, key)
+
     def entries(self, state: str) -> dict[str, Update]:
         """All keys of one State, without rows."""
-        with self._lock:
-            self._check()
+        with self._turn():
             return self._replica.entries(state)
 
     def why_not(self, state: str, key: str) -> str:
         """What a wait waits for, as far as it is known here."""
+        self._check_process()
         with self._lock:
             members = self._member.view.members if self._member is not None else []
             away = sorted({*range(self._config.num_ranks)} - {m.rank for m in members})
@@ -164,24 +153,33 @@ class StateSession:
 
     def _join(self) -> None:
         link = self._link
-        message = link.receive(timeout_s=ATTACH_PATIENCE_S)
+        message = first_message(link)
         if isinstance(message, NotWanted):
             self._end_unwanted(message)
-        if not isinstance(message, Welcome):
-            raise BadUsage(
-                f"the job's other ranks did not come within {ATTACH_PATIENCE_S:.0f} s",
-                where="State",
-                hint="every rank of the job must open a State",
-            )
-        self._member = PlainMember(
+        self._member = member = PlainMember(
             self.actor, message.view, self._recorder, link, self._leave_behind
         )
         link.on_return = self._on_return
         self._progress.write(0, 0, BETWEEN)
         link.send(StateAsk([]))
+        if self.actor.incarnation or not member.is_member:
+            with self._lock:
+                catch_up(link, self.actor, self._take_in)
 
     def _serve(self) -> None:
-        """The thread: take in what arrives, until this process has left."""
+        """The thread. Should it fail, nobody would answer a walk here any more: all would wait for ever.
+
+        So the process ends, which the agent sees, and the others go on without it.
+        """
+        try:
+            self._serve_until_left()
+        except Exception as error:
+            self._leave_behind(
+                f"cannot serve its States any more ({type(error).__name__}: {error})"
+            )
+
+    def _serve_until_left(self) -> None:
+        """Take in what arrives."""
         while True:
             with self._lock:
                 if self._over:
@@ -193,21 +191,26 @@ class StateSession:
             else:
                 wait_readable([fd], _LOOK_S)
 
-    def _take_in(self) -> None:
+    def _take_in(self) -> bool:
+        """Whatever has arrived; True when the agent has asked for something among it."""
         link, member = self._link, self._member
         assert member is not None
         self._look_at_fence()
         link.pump()
+        is_asked = False
         while link.inbox:
-            self._on_message(link.inbox.popleft(), member)
+            message = link.inbox.popleft()
+            is_asked = is_asked or isinstance(message, StateAsk)
+            self._on_message(message, member)
         member.look()
         now = time.monotonic()
-        if self._replica.waiting() and now - self._asked > ASK_AGAIN_S:
+        if self._replica.has_waiting and now - self._asked > ASK_AGAIN_S:
             self._asked = now
             link.send(StateAsk(self._replica.clock()))
         if member.has_left and not self._over:
             self._over = True
             self._changed.notify_all()
+        return is_asked
 
     def _on_message(self, message: Message, member: PlainMember) -> None:
         match message:
@@ -258,16 +261,20 @@ class StateSession:
         stands = self._replica.entry(state, key)
         return stands.version if stands is not None else 0
 
-    def _check(self) -> None:
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """While the script does something with its States."""
+        self._check_process()
+        with self._lock:
+            if self._over:
+                raise BadUsage("this process has left the job", where="State")
+            self._look_at_fence()
+            yield
+
+    def _check_process(self) -> None:
+        """Before the lock is taken: whose thread held it when this process was forked is not in it."""
         if os.getpid() != self._pid:
-            raise BadUsage(
-                "a State belongs to the process that opened it, and this is a fork of it",
-                where="State",
-                hint="use it in the rank's own process",
-            )
-        if self._over:
-            raise BadUsage("this process has left the job", where="State")
-        self._look_at_fence()
+            raise a_fork()
 
     def _look_at_fence(self) -> None:
         if self._progress.fenced:
@@ -280,6 +287,3 @@ class StateSession:
     def _end_unwanted(self, told: NotWanted) -> NoReturn:
         exit_note = self._config.exit_path(self.actor)
         end_newcomer(f"rank {self.actor} {told.why}", told.code, exit_note, self._recorder.close)
-
-
-_REUSE = "put under keys that are used again; a State is for plans and the like, not for data"

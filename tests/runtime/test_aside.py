@@ -24,6 +24,7 @@ from cascade_runtime.agent.protocol import (
     Value,
     View,
 )
+from cascade_runtime.progress import BACKWARD, HALTED
 from cascade_runtime.rank.aside import Aside, sets_apart
 from cascade_runtime.rank.reducer import StepReducer
 from cascade_runtime.rank.walking import Walking
@@ -99,6 +100,21 @@ def test_the_walk_that_sets_it_apart_is_answered_to_its_end() -> None:
     ranks.walking._finish_aside()
     ranks.walking._finish_aside()
     assert served == [commit], "its script meets us again: it stands until the walk is over"
+
+
+def test_its_word_goes_on_saying_where_its_script_is() -> None:
+    """Others come to wait for it at the bound, and it is named by its word; see detectors/slow.py."""
+    ranks = Ranks()
+    words: list[tuple[int, int, int]] = ranks.rank.member._progress.told  # type: ignore[attr-defined]
+    ranks.rank.member.tell_progress(BACKWARD)
+    ranks.hear(HALT, Proposed(parting(), BALLOT), Commit(parting()))
+    assert [phase for *_, phase in words] == [BACKWARD]
+    held = Halt(1, graceful=True, ask=6)
+    ranks.link.receive = lambda: Commit(parting(epoch=1))
+    ranks.walking.has_left = True
+    ranks.walking._install = lambda view: None  # type: ignore[method-assign]
+    ranks.walking.walk(held)
+    assert [phase for *_, phase in words] == [BACKWARD, HALTED], "in our code it stands still"
 
 
 def test_another_view_waits_for_its_script() -> None:

@@ -35,6 +35,13 @@ def save(parent: Path, name: str, upto: int, ranks: tuple[int, ...] = (0, 1), **
     return folder
 
 
+def record_of(folder: Path, which: int, **columns: object) -> Record:
+    """One that lies there, changed."""
+    found = records.read_record(record_path(folder, which))
+    assert found is not None
+    return msgspec.structs.replace(found, **columns)
+
+
 def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
     folder = save(
         tmp_path, "a", 7, data_position=3, data_shard="x, y", last_dots=[None, Dot(0, 0, 7)]
@@ -70,6 +77,48 @@ def test_the_furthest_whole_one_of_the_same_training_is_newer(tmp_path: Path) ->
     found = newer_beside(tmp_path / "step-20", mine)
     assert found is not None
     assert (found.checkpoint_id, found.rank) == ("step-40", 1)
+
+
+def test_what_a_larger_job_left_in_the_folder_is_not_of_this_checkpoint(tmp_path: Path) -> None:
+    """Three saved there, then two of the resumed run: the third one's record is of another state."""
+    folder = save(tmp_path, "latest", 10, ranks=(0, 1, 2), world_size=3, version=5)
+    assert sorted(read_records(folder)) == [0, 1, 2]
+    write_record(folder, record_of(folder, 0, run_id="s", world_size=2, version=9))
+    assert sorted(read_records(folder)) == [0, 1, 2], "while it is saved"
+    torn = read_load(0, "latest", None, folder, None, None)
+    assert torn.others == [], "rank 1's is still the old one"
+    write_record(folder, record_of(folder, 1, run_id="s", world_size=2, version=9))
+    assert sorted(read_records(folder)) == [0, 1]
+    assert [r.rank for r in read_load(0, "latest", None, folder, None, None).others] == [1]
+    assert read_load(2, "latest", None, folder, None, None).mine is None
+
+
+def test_one_name_again_in_one_run_with_other_ranks(tmp_path: Path) -> None:
+    folder = save(tmp_path, "latest", 10, ranks=(0, 1), version=5)
+    for rank in (0, 7):  # rank 7 in the place of rank 1
+        write_record(folder, record_of(folder, 0, rank=rank, version=9))
+    assert sorted(read_records(folder)) == [0, 7]
+
+
+def test_members_that_were_apart_saved_one_checkpoint(tmp_path: Path) -> None:
+    folder = save(tmp_path, "latest", 10, version=5)
+    write_record(folder, record_of(folder, 1, version=3, frontier=[Dot(1, 0, 6)]))
+    assert sorted(read_records(folder)) == [0, 1]
+
+
+def test_a_record_under_another_ranks_name_is_none(tmp_path: Path) -> None:
+    """Somebody copied it."""
+    folder = save(tmp_path, "a", 7)
+    record_path(folder, 1).write_bytes(record_path(folder, 0).read_bytes())
+    record_path(folder, 5).write_bytes(record_path(folder, 0).read_bytes())
+    assert sorted(read_records(folder)) == [0]
+
+
+def test_a_folder_beside_it_that_others_saved_over_is_not_whole(tmp_path: Path) -> None:
+    mine = read_records(save(tmp_path, "step-20", 20))[0]
+    folder = save(tmp_path, "step-30", 30)
+    write_record(folder, record_of(folder, 1, run_id="s"))
+    assert newer_beside(tmp_path / "step-20", mine) is None
 
 
 def test_only_so_many_folders_are_looked_at(tmp_path: Path, monkeypatch) -> None:

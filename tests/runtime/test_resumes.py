@@ -88,3 +88,18 @@ def test_fewer_ranks_that_leave_a_shard_to_nobody(jobs: JobRunner, saved: Path) 
 def test_fewer_ranks_that_share_all_of_it(jobs: JobRunner, saved: Path) -> None:
     job = resume(jobs, saved, "shares", ranks=RANKS - 1)
     assert job.verdict() == "ok", [v.sentence for v in job.report.violations]
+
+
+def test_one_rank_alone_that_says_so_moves_no_counter(jobs: JobRunner, saved: Path) -> None:
+    """It would stand elsewhere than the others, who could never agree with it."""
+    job = resume(jobs, saved, "alone")
+    assert found(job) == {}
+    (load,) = [r for r in job.rows("checkpoints") if r["action"] == "loaded"]
+    assert (load["rank"], load["frontier"]) == (0, None)
+    issued = [r["counter"] for r in job.rows("updates") if r["action"] == "issued"]
+    assert min(issued) == 1
+    assert {
+        min(r["version"] for r in job.rows("reads") if r["rank"] == rank) for rank in range(RANKS)
+    } == {0}
+    told = {c.code: c.reason for c in job.report.checks if c.verdict == "unknown"}
+    assert "content was not recorded" in told["M1"]

@@ -110,6 +110,20 @@ class TestStates:
         moves = [(t.from_regime, t.to_regime, t.fault) for t in job.report.transitions]
         assert moves[0] == ("STRONG", "CAUSAL", "GPU_FAIL_STOP")
 
+    def test_the_planner_that_comes_back_puts_on_top_of_what_it_had_put(
+        self, jobs: JobRunner
+    ) -> None:
+        """It knows its own earlier plans before its first put, whose version goes on from them."""
+        job, said = play(jobs, "dies:0", rounds=10, respawn=1)
+        assert job.outcome.finished == [0, 1, 2, 3]
+        assert {r: said[r]["acted"] for r in (1, 2, 3)} == dict.fromkeys((1, 2, 3), range_to(10))
+        assert said[0]["put"] == range_to(10)[4:]
+        assert_ok(job)
+
+
+def range_to(last: int) -> list[int]:
+    return list(range(1, last + 1))
+
 
 def test_outside_a_job_it_says_how_to_start_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CASCADE_RUN_DIR", raising=False)
@@ -128,9 +142,15 @@ import sys
 from cascade_runtime.torch_import import when_torch_is_imported
 called = []
 when_torch_is_imported(lambda: called.append("torch" in sys.modules))
+import importlib.util
 import json
+for _ in range(2):  # others look whether it is there, without importing it
+    spec = importlib.util.find_spec("torch")
+    assert spec is not None and spec.origin.endswith("__init__.py")
+assert importlib.util.find_spec("torch_that_is_not_there") is None
 assert called == []
 import torch
+assert "torch_import" not in type(torch.__loader__).__module__
 assert called == [True] and torch.zeros(1).item() == 0, called
 import torch
 assert called == [True]

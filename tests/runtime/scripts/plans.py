@@ -6,7 +6,7 @@ HOW is what a worker does wrong, or what is done to it: ``keeps`` acts on the pl
 although it has read the newer one; ``late`` gets plans a while after all else; ``twice`` gets
 everything twice and in pairs swapped; ``asks`` waits for shorter than that, again and again; ``dies``
 ends by SIGKILL in the middle round, once; ``orphan`` kills its host's agent there; ``bare`` has no
-torch at all. What a rank acted on, and what it was told, is saved.
+torch at all. What a rank acted on, what it was told, and which versions it put, is saved.
 """
 
 import json
@@ -60,7 +60,8 @@ if "twice" in how:
 
     plan._session.deliver = in_pairs
 
-acted, told = [], []
+acted, told, versions = [], [], []
+begin = work.get("go", 0) + 1 if os.environ["CASCADE_INCARNATION"] != "0" else 1
 
 
 def wait_for_go(number):
@@ -82,10 +83,10 @@ def middle():
 
 
 if rank == 0:
-    for number in range(1, rounds + 1):
+    for number in range(begin, rounds + 1):
         if number == rounds // 2:
             middle()
-        plan.put("route", {"number": number, "stops": list(range(number))})
+        versions.append(plan.put("route", {"number": number, "stops": list(range(number))}))
         work.put("go", number)
         for worker in range(1, world):
             if worker not in mortal:
@@ -95,7 +96,6 @@ if rank == 0:
             work.get(f"back/{worker}", at_least=1, timeout=30)
 else:
     held = None
-    begin = work.get("go", 0) + 1 if os.environ["CASCADE_INCARNATION"] != "0" else 1
     for number in range(begin, rounds + 1):
         wait_for_go(number)
         if number == rounds // 2:
@@ -110,5 +110,6 @@ else:
     work.put(f"back/{rank}", begin)
 if folder:
     folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({"acted": acted, "told": told, "torch": "torch" in sys.modules})
+    said = {"acted": acted, "told": told, "put": versions, "torch": "torch" in sys.modules}
+    text = json.dumps(said)
     (folder / f"rank{rank}.json").write_text(text)

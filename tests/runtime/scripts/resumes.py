@@ -4,7 +4,8 @@
 
 ``first`` saves after steps 5 and 10 and is killed. Then it resumes, MODE: ``right``; ``older``: from
 step 5; ``rng``: with the generator that was saved under one name for all; ``position``: from the
-beginning of the data; ``shares``: with the data of ranks that are no more shared among those there are.
+beginning of the data; ``shares``: with the data of ranks that are no more shared among those there are;
+``alone``: rank 0 alone says what it has loaded.
 """
 
 import os
@@ -48,7 +49,8 @@ if mode != "first":
         position = 0
     if mode == "shares" and rank == 0:
         shard = f"part-0, part-{world}"
-    cascade.checkpoint_loaded(folder=saved, data_position=position, data_shard=shard)
+    if mode != "alone" or rank == 0:
+        cascade.checkpoint_loaded(folder=saved, data_position=position, data_shard=shard)
 for step in range(1, 11):
     optimizer.zero_grad()
     generator = torch.Generator().manual_seed(position * 100 + rank)
