@@ -19,6 +19,7 @@ from tests.runtime.jobs import JobRunner
 SEED = 1
 
 
+@pytest.mark.long
 @pytest.mark.chaos
 @pytest.mark.timeout(150)
 @pytest.mark.parametrize("number", [2, 3, 13, 14])

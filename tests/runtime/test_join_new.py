@@ -98,9 +98,9 @@ def test_its_agent_dies_while_it_comes(jobs: JobRunner) -> None:
         Strike(do.is_back(4, 0), lambda job: None, "in"),
     ]
     faults = Faults(strikes)
-    job = jobs.run("--steps", "150", ranks=3, script=rejoin_job.__file__, respawn=1, faults=faults)
+    job = jobs.run("--steps", "400", ranks=3, script=rejoin_job.__file__, respawn=1, faults=faults)
     assert "in" in [name for name, _ in faults.struck]
-    assert problems(job, 150) == []
+    assert problems(job, 400) == []
 
 
 # ---- refusals -------------------------------------------------------------------------------------

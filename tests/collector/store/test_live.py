@@ -200,6 +200,8 @@ def test_who_takes_an_older_answer_converts_nothing(embedded, by_hand, monkeypat
 def test_rows_that_were_sealed_are_at_hand_for_a_follower_for_a_while(
     embedded, by_hand, monkeypatch
 ):
+    monkeypatch.setattr(left_rows, "LEFT_S", 600.0)  # however slow the machine is
+    monkeypatch.setattr(hot_rows, "LEFT_S", 600.0)
     store = embedded(segment_rows=1)
     send(store, *steps(0, 9))
     place = store.news(RUN).place
@@ -221,6 +223,8 @@ def test_rows_that_were_sealed_are_at_hand_for_a_follower_for_a_while(
 def test_sealed_rows_are_counted_and_do_not_outlive_the_last_follower(
     embedded, by_hand, monkeypatch
 ):
+    monkeypatch.setattr(left_rows, "LEFT_S", 600.0)  # however slow the machine is
+    monkeypatch.setattr(hot_rows, "LEFT_S", 600.0)
     store = embedded(segment_rows=1)
     send(store, *steps(0, 9))
     store.news(RUN)
