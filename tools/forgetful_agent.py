@@ -7,6 +7,8 @@ same rows, the same members. Debts are opened, and nobody closes them before the
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 from cascade_runtime.agent import host_state
 from cascade_runtime.agent.__main__ import main
 from cascade_runtime.agent.judge import Judge
@@ -38,6 +40,8 @@ class ForgetfulJudge(Judge):
 
 
 if __name__ == "__main__":
-    host_state.Judge = ForgetfulJudge  # type: ignore[misc]
-    host_state.Reconciler = ForgetfulReconciler  # type: ignore[misc]
-    raise SystemExit(main())
+    with (
+        patch.object(host_state, "Judge", ForgetfulJudge),
+        patch.object(host_state, "Reconciler", ForgetfulReconciler),
+    ):
+        raise SystemExit(main())

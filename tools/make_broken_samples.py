@@ -43,6 +43,9 @@ class Forgetful(Launcher):
 
 def main(names: list[str]) -> int:
     """Record each sample (or those named) in a temporary folder beside its place, then swap it in."""
+    if unknown := [name for name in names if name not in SAMPLES]:
+        sys.stderr.write(f"no such sample: {', '.join(unknown)}; there are {', '.join(SAMPLES)}\n")
+        return 2
     os.environ["CASCADE_HOST_NAME"] = "host-a"
     os.chdir(ROOT)  # where agents find the module
     for name in names or SAMPLES:

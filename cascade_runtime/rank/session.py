@@ -12,8 +12,8 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
-from cascade_runtime.agent.config import JobConfig, read_config
-from cascade_runtime.agent.control_log import ControlLog, control_comm_id
+from cascade_runtime.agent.config import read_config
+from cascade_runtime.agent.control_log import ControlLog
 from cascade_runtime.agent.hosts import lifeline_hosts
 from cascade_runtime.agent.protocol import NotWanted, View, Welcome
 from cascade_runtime.checkpoints.loads import Load
@@ -22,6 +22,7 @@ from cascade_runtime.rank.channel import BOUND
 from cascade_runtime.rank.checkpointing import Checkpointing
 from cascade_runtime.rank.constructed import scalers, schedulers_of
 from cascade_runtime.rank.feed import Feeds
+from cascade_runtime.rank.first_rows import first_rows
 from cascade_runtime.rank.going_on import all_loaded_alike, note_loads
 from cascade_runtime.rank.groups import GlooFactory
 from cascade_runtime.rank.joining import Newcomer
@@ -38,7 +39,7 @@ from cascade_runtime.rank.zombie import end_newcomer, leave_behind, look_when_co
 from cascade_runtime.recorder import Recorder
 from cascade_runtime.step_ring import StepRing
 from cascade_runtime.vocabulary.errors import BadUsage, NotSupported
-from cascade_runtime.vocabulary.events import Actors, Groups, Objects
+from cascade_runtime.vocabulary.events import Objects
 from cascade_runtime.vocabulary.identity import Actor
 from cascade_runtime.vocabulary.policy import load_policy
 
@@ -122,7 +123,8 @@ class Session:
         recorder = Recorder(Path(config.trace_dir) / "spool", config.run_id, actor)
         agent = int(os.environ["CASCADE_AGENT"])
         may_part = mode == "enforce" and load_policy(config.policy).cohorts.split
-        _first_rows(recorder, config, agent, objects, BOUND if may_part else None)
+        first_rows(recorder, config, agent)
+        _object_rows(recorder, objects, BOUND if may_part else None)
         if not config.comes_later(actor):
             note_loads(config, actor, objects.identity(), loads)
         link = AgentLink(config.socket_path(agent), actor, ControlLog(recorder))
@@ -229,24 +231,7 @@ class Session:
         self._link.close()
 
 
-def _first_rows(
-    recorder: Recorder, config: JobConfig, agent: int, objects: ModelObjects, bound: int | None
-) -> None:
-    recorder.row(
-        Actors,
-        name=f"rank {recorder.actor.rank}",
-        kind="rank",
-        host=config.host_name(agent),
-        pid=os.getpid(),
-    )
-    everybody = range(config.num_ranks + config.num_hosts)
-    recorder.row(
-        Groups,
-        comm_id=control_comm_id(config.run_id),
-        members=[Actor(r) for r in everybody],
-        ordinal=0,
-        label="control",
-    )
+def _object_rows(recorder: Recorder, objects: ModelObjects, bound: int | None) -> None:
     for i, name in enumerate(objects.names):
         # What other cohorts do not take over has no bound.
         most = bound if i < objects.num_params else None

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from cascade_runtime.agent.config import JobConfig, read_config
-from cascade_runtime.agent.control_log import ControlLog, control_comm_id
+from cascade_runtime.agent.config import read_config
+from cascade_runtime.agent.control_log import ControlLog
 from cascade_runtime.progress import ProgressWord
+from cascade_runtime.rank.first_rows import first_rows
 from cascade_runtime.rank.link import AgentLink
 from cascade_runtime.recorder import Recorder
 from cascade_runtime.state.session import StateSession
 from cascade_runtime.vocabulary.errors import BadUsage
-from cascade_runtime.vocabulary.events import Actors, Groups
 from cascade_runtime.vocabulary.identity import Actor
 
 
@@ -33,26 +33,8 @@ def open_session() -> StateSession:
     actor = Actor(int(os.environ["RANK"]), int(os.environ.get("CASCADE_INCARNATION", "0")))
     agent = int(os.environ["CASCADE_AGENT"])
     recorder = Recorder(Path(config.trace_dir) / "spool", config.run_id, actor)
-    _first_rows(recorder, config, agent)
+    first_rows(recorder, config, agent)
     link = AgentLink(config.socket_path(agent), actor, ControlLog(recorder))
     session = StateSession(config, recorder, link, ProgressWord(config.progress_path(actor)))
     session.begin()
     return session
-
-
-def _first_rows(recorder: Recorder, config: JobConfig, agent: int) -> None:
-    recorder.row(
-        Actors,
-        name=f"rank {recorder.actor.rank}",
-        kind="rank",
-        host=config.host_name(agent),
-        pid=os.getpid(),
-    )
-    everybody = range(config.num_ranks + config.num_hosts)
-    recorder.row(
-        Groups,
-        comm_id=control_comm_id(config.run_id),
-        members=[Actor(r) for r in everybody],
-        ordinal=0,
-        label="control",
-    )

@@ -72,7 +72,8 @@ def _is_history(path: Path) -> bool:
         return False
     from analyzer.database.text_forms import looks_like_history
 
-    return looks_like_history(path)
+    # Of a text file that is none, reading it says which line is at fault.
+    return path.suffix == ".txt" or looks_like_history(path)
 
 
 def _judge_history(args: argparse.Namespace) -> int:

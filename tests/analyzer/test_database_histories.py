@@ -242,3 +242,18 @@ def test_a_history_too_large_for_its_memory_is_refused(tmp_path, monkeypatch):
         judged(tmp_path, "\n=====\n".join(told))
     monkeypatch.setattr("analyzer.database.causal.MAX_CLOCK_BYTES", 16 << 20)
     assert judged(tmp_path, "\n=====\n".join(told)).verdict == "ok"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("r 1 0\nx y\n", "line 2 is no operation of a history"),
+        ("a note to myself\n", "line 1 is no operation of a history"),
+        ("", "the file holds no operation"),
+    ],
+)
+def test_a_text_file_that_is_no_history_says_where(tmp_path, capsys, text, said):
+    file = tmp_path / "notes.txt"
+    file.write_text(text)
+    assert main(["analyze", str(file)]) == 2
+    assert said in capsys.readouterr().err

@@ -86,7 +86,9 @@ class Ranks:
 HALT, BALLOT = Halt(1, graceful=True, ask=5), Ballot(1, 0)
 
 
-def test_the_walk_that_sets_it_apart_is_answered_to_its_end() -> None:
+def test_the_walk_that_sets_it_apart_is_answered_to_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     ranks = Ranks()
     commit = Commit(parting())
     assert ranks.hear(HALT, Proposed(parting(), BALLOT), commit) == [commit]
@@ -96,23 +98,24 @@ def test_the_walk_that_sets_it_apart_is_answered_to_its_end() -> None:
     assert ranks.rank.recorder.of("digests") == [], "the script may be writing to its parameters"
     served: list[Any] = []
     ranks.link.receive = ranks.link.inbox.popleft
-    ranks.walking.walk = served.append  # type: ignore[method-assign]
+    monkeypatch.setattr(ranks.walking, "walk", served.append)
     ranks.walking._finish_aside()
     ranks.walking._finish_aside()
     assert served == [commit], "its script meets us again: it stands until the walk is over"
 
 
-def test_its_word_goes_on_saying_where_its_script_is() -> None:
+def test_its_word_goes_on_saying_where_its_script_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Others come to wait for it at the bound, and it is named by its word; see detectors/slow.py."""
     ranks = Ranks()
-    words: list[tuple[int, int, int]] = ranks.rank.member._progress.told  # type: ignore[attr-defined]
+    word: Any = ranks.rank.member._progress  # the rig's, which keeps what it is told
+    words: list[tuple[int, int, int]] = word.told
     ranks.rank.member.tell_progress(BACKWARD)
     ranks.hear(HALT, Proposed(parting(), BALLOT), Commit(parting()))
     assert [phase for *_, phase in words] == [BACKWARD]
     held = Halt(1, graceful=True, ask=6)
     ranks.link.receive = lambda: Commit(parting(epoch=1))
     ranks.walking.has_left = True
-    ranks.walking._install = lambda view: None  # type: ignore[method-assign]
+    monkeypatch.setattr(ranks.walking, "_install", lambda view: None)
     ranks.walking.walk(held)
     assert [phase for *_, phase in words] == [BACKWARD, HALTED], "in our code it stands still"
 

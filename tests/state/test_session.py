@@ -186,14 +186,14 @@ def test_a_thread_that_fails_ends_the_process_with_a_sentence(
     player = Player()
     player.session._join()
     note = tmp_path / "exit-0-0"
-    player.session._config.exit_path = lambda actor: note  # type: ignore[method-assign]
+    monkeypatch.setattr(player.session._config, "exit_path", lambda actor: note)
     ended: list[int] = []
     monkeypatch.setattr(zombie.os, "_exit", ended.append)
 
     def broken() -> None:
         raise KeyError("of a kind that nobody thought of")
 
-    player.link.pump = broken  # type: ignore[method-assign]
+    monkeypatch.setattr(player.link, "pump", broken)
     assert in_thread(player.session._serve) == []
     assert (ended, note.read_text()) == ([zombie.EXIT_LEFT_BEHIND], str(zombie.EXIT_LEFT_BEHIND))
     told = capsys.readouterr().err
